@@ -1,0 +1,20 @@
+# Interface target `fuse_flags`: the warnings and sanitizers of our own code.
+# Generated scanner and parser live in a target that links `fuse_flags_generated` instead.
+add_library(fuse_flags INTERFACE)
+target_include_directories(fuse_flags INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_options(fuse_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:C>:-Wall;-Wextra;-Wshadow;-Wstrict-prototypes;-Wmissing-prototypes;-Wvla>
+  $<$<AND:$<BOOL:${FUSE_WERROR}>,$<COMPILE_LANGUAGE:C>>:-Werror>)
+target_compile_definitions(fuse_flags INTERFACE _GNU_SOURCE $<$<CONFIG:Debug>:FUSE_DEBUG=1>)
+
+add_library(fuse_flags_generated INTERFACE)
+target_include_directories(fuse_flags_generated INTERFACE ${CMAKE_SOURCE_DIR})
+target_compile_definitions(fuse_flags_generated INTERFACE _GNU_SOURCE)
+
+if(FUSE_SANITIZE)
+  foreach(t fuse_flags fuse_flags_generated)
+    target_compile_options(${t} INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=undefined
+                                          -fno-omit-frame-pointer)
+    target_link_options(${t} INTERFACE -fsanitize=address,undefined)
+  endforeach()
+endif()
