@@ -1,0 +1,234 @@
+// The target interface: what a lowering may ask of a machine.
+//
+// Lowering sees three kinds of value:
+//   Uni     one LLVM scalar for the whole program (or warp): dims, loop counters, conditions, bases
+//   Lane    one value per lane. nvptx: an LLVM scalar of the thread; cpu, sim: `<L x T>`
+//   Ptr     global memory: uniform base pointer + byte offset per lane + constant bytes
+//   Shared  shared memory: uniform byte offset + byte offset per lane + constant bytes
+// The struct types keep them apart: the LLVM builder is called on a Lane only inside a target (and
+// in target.c, arith.c, whose code holds for scalars and vectors alike).
+//
+// Control flow is uniform in every target (per program, or per warp): there are no lane masks for
+// branches; predicates are Lane booleans given to memory operations. `Lane.v == NULL` as a
+// predicate means "always", as a fill "zero", as an offset "0".
+//
+// Register types: bool i1; i4, u4, e4m3, e5m2, i8, u8 as i8; f16 half; bf16 bfloat; index i64; the
+// others as they are. i4 and u4 are extended to their i8.
+//
+// Semantics of all operations are those of the evaluator (language SPEC): integers wrap, division
+// by zero gives some value but is never undefined behaviour, shifts past the width give 0 or the
+// sign, min and max propagate NaN, float to integer saturates with NaN to 0, f16 and bf16
+// arithmetic is done in f32 and rounded once per operation.
+#ifndef FUSE_BACKEND_TARGET_H
+#define FUSE_BACKEND_TARGET_H
+
+#include <llvm-c/Core.h>
+#include <llvm-c/DebugInfo.h>
+
+#include "backend/backend.h"
+#include "ir/abi.h"
+#include "ir/ir.h"
+#include "ir/target_desc.h"
+#include "lang/base/diag.h"
+
+typedef struct Uni {
+    LLVMValueRef v;
+} Uni;
+typedef struct Lane {
+    LLVMValueRef v;
+} Lane;
+
+typedef struct Ptr {
+    Uni base;    // pointer of the target's global address space
+    Lane offset; // bytes, i32 or i64 (signed); NULL: 0
+    int64_t imm; // bytes, added
+} Ptr;
+
+typedef struct Shared {
+    Uni base;    // i32, bytes from the start of the program's shared memory; NULL: 0
+    Lane offset; // i32 bytes; NULL: 0
+    int32_t imm; // bytes, added
+} Shared;
+
+typedef enum CacheHint { CACHE_DEFAULT, CACHE_STREAM, CACHE_KEEP } CacheHint;
+
+// A memory access of `width` consecutive elements per lane (a vector access).
+typedef struct Access {
+    DType dtype;
+    int width; // elements, a power of two
+    int align; // bytes that the address of every lane is known to be aligned to
+    CacheHint cache;
+    const Mem *mem; // for reports and shadow memory
+    bool read_only; // global: nothing in this launch writes mem
+} Access;
+
+typedef enum MmaKind {
+    MMA_KIND_M16N8K16,
+    MMA_KIND_M16N8K8,
+    MMA_KIND_M16N8K8_TF32,
+    MMA_KIND_M16N8K32
+} MmaKind;
+// Elements of one fragment that a lane holds (as in layout_mma_a/b/c).
+typedef struct MmaShape {
+    int a, b, c; // m16n8k16: 8, 4, 4; m16n8k8: 4, 2, 4; tf32: 4, 2, 4; m16n8k32: 16, 8, 4
+    int k;
+} MmaShape;
+MmaShape mma_shape(MmaKind kind);
+
+typedef struct Target Target;
+
+// One table per family. All functions are required unless a comment says otherwise.
+typedef struct TargetOps {
+    const char *name;
+
+    // --- module: create `module` with its target and layout; at the end run passes and emit ---
+    bool (*module_begin)(Target *t);
+    bool (*module_end)(Target *t, BackendOutput *out);
+
+    // --- kernel: makes t->function for a `launch` and leaves the builder in its body ---
+    // values[i] becomes the Uni of entry parameter i (pointers, strides as i64, scalars as register
+    // types); *program_id the i64 number of this program, between the launch's lo and hi.
+    void (*kernel_begin)(Target *t, const Op *launch, const char *symbol, int n,
+                         const AbiParam *params, Uni *values, Uni *program_id);
+    void (*kernel_end)(Target *t);
+
+    // --- identity ---
+    Uni (*warp_id)(Target *t);  // i32
+    Lane (*lane_id)(Target *t); // i32, 0 .. lanes - 1
+
+    // --- values ---
+    Lane (*splat)(Target *t, Uni x);
+    Uni (*lane_first)(Target *t, Lane x); // of a value that is equal in all lanes
+
+    // Elementwise op of ops.def (add .. cmp, bool ops; not cast, not select). `dtype` is that of
+    // the operands; args are 1 to 3 Lanes. Math functions (sqrt .. round) come here too.
+    Lane (*arith)(Target *t, OpKind kind, uint8_t sub, DType dtype, unsigned flags,
+                  const Lane *args);
+    Lane (*select)(Target *t, Lane cond, Lane a, Lane b);
+    // n registers at once, so that pairs can be converted by one instruction.
+    void (*cast)(Target *t, DType from, DType to, int n, const Lane *in, Lane *out);
+    Lane (*bitcast)(Target *t, DType from, DType to, Lane x);
+
+    // --- global memory ---
+    // out[access.width] registers; where pred is false they are fill[i] (fill NULL, or fill[i].v
+    // NULL: zero) and memory is not touched.
+    void (*load_global)(Target *t, const Access *access, Ptr p, Lane pred, const Lane *fill,
+                        Lane *out);
+    void (*store_global)(Target *t, const Access *access, Ptr p, Lane pred, const Lane *in);
+    // One element per lane. *old may be asked for (old NULL: not wanted).
+    void (*atomic)(Target *t, const Access *access, AtomicKind kind, Ptr p, Lane pred, Lane v,
+                   Lane *old);
+
+    // --- shared memory ---
+    void (*load_shared)(Target *t, const Access *access, Shared p, Lane pred, Lane *out);
+    void (*store_shared)(Target *t, const Access *access, Shared p, Lane pred, const Lane *in);
+    // `count` (1, 2, 4) 8x8 matrices of 16-bit elements; lanes 8i .. 8i+7 give the row addresses of
+    // matrix i; out[2 * count]: two elements of each matrix per lane. Where desc->has_ldmatrix.
+    void (*ldmatrix)(Target *t, const Access *access, int count, bool trans, Shared p, Lane *out);
+
+    // --- between lanes and warps ---
+    Lane (*shuffle_xor)(Target *t, DType dtype, Lane x, uint32_t mask);
+    Lane (*shuffle_idx)(Target *t, DType dtype, Lane x, Lane source); // i32 lane number per lane
+    void (*block_barrier)(Target *t);
+    void (*named_barrier)(Target *t, int id, int warps);
+
+    // --- matrix units: elements in the order of the fragment's registers; out[c] = a * b + c ---
+    void (*mma)(Target *t, MmaKind kind, DType ab, const Lane *a, const Lane *b, const Lane *c,
+                Lane *out);
+
+    // --- asynchronous copies (desc->has_cp_async) ---
+    // access.width elements (4, 8 or 16 bytes) per lane; where `pred` is false the destination is
+    // zeroed. `active` false: the lane does nothing.
+    void (*cp_async)(Target *t, const Access *access, Shared to, Ptr from, Lane pred, Lane active);
+    void (*cp_commit)(Target *t);
+    void (*cp_wait)(Target *t, int pending);
+
+    // --- debugging ---
+    // Called when the source position of what follows changes. May do nothing.
+    void (*span)(Target *t, Span span);
+    // Stops the program with a report where `ok` is false in a lane and `guard` (may be NULL) is
+    // true.
+    void (*check)(Target *t, Lane ok, Lane guard, const char *message);
+} TargetOps;
+
+// Flags of `arith`.
+enum { ARITH_CONTRACT = 1, ARITH_FAST = 2 };
+
+// The state of one compilation. Lowering reads `desc`, `launch`, `op`; the rest belongs to targets.
+struct Target {
+    const TargetOps *ops;
+    const TargetDesc *desc;
+    const BackendOptions *options;
+    Arena *arena;
+    Diags *diags;
+    Module *ir;
+    const Op *launch; // being lowered
+    const Op *op; // being lowered: set by the driver before each op, for reports and shadow memory
+    int warps;    // of the launch
+
+    LLVMContextRef llvm;
+    LLVMModuleRef module;
+    LLVMBuilderRef builder;
+    LLVMValueRef function;
+    bool failed; // target_fail was called
+    void *state; // the target's own
+};
+
+const TargetOps *target_ops_nvptx(void);
+const TargetOps *target_ops_host(void); // cpu and sim (backend/host)
+
+// --- what holds for every target (target.c) ---
+
+// Reports that the op cannot be lowered (an error at its span) and marks the compilation failed.
+void target_fail(Target *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+LLVMTypeRef target_type(Target *t, DType dtype); // register type of one element
+LLVMTypeRef target_int(Target *t, int bits);
+// Uniform values are ordinary LLVM scalars.
+Uni uni_int(Target *t, int bits, int64_t value);
+Uni uni_const(Target *t, const Value *constant); // VALUE_CONST in its register type
+Uni uni_add(Target *t, Uni a, Uni b);            // same integer type; folds zeros
+Uni uni_mul(Target *t, Uni a, Uni b);
+Uni uni_resize(Target *t, Uni a, int bits, bool is_signed);
+bool uni_is_int(Uni a, int64_t value); // a constant of that value
+// Lane helpers through ops->arith and ops->splat.
+Lane lane_int(Target *t, DType dtype, int64_t value);
+Lane lane_op2(Target *t, OpKind kind, DType dtype, Lane a, Lane b);
+Lane lane_cmp(Target *t, CmpKind kind, DType dtype, Lane a, Lane b);
+Lane lane_and(Target *t, Lane a, Lane b); // booleans; NULL is true
+Lane lane_resize(Target *t, Lane a, DType from, DType to);
+
+// Control flow. Loop-carried registers are phis; types are those of the initial values.
+typedef struct LoopState {
+    LLVMBasicBlockRef head, body, exit;
+    LLVMValueRef *phi; // n of them: Uni or Lane registers
+    int n;
+    LLVMValueRef counter; // NULL for `while`
+} LoopState;
+// for (c = lo; c < hi; c += step): c of the type of lo. The builder is left in the body.
+void loop_begin(Target *t, LoopState *loop, Uni lo, Uni hi, Uni step, int n,
+                const LLVMValueRef *init);
+// next[n]; stop (may be NULL) ends the loop after this iteration. Then phi[] holds the results: the
+// carried values when the loop ended.
+void loop_end(Target *t, LoopState *loop, Uni step, const LLVMValueRef *next, Uni stop);
+typedef struct IfState {
+    LLVMBasicBlockRef then, other, exit, then_end;
+} IfState;
+void if_begin(Target *t, IfState *s, Uni cond);
+void if_else(Target *t, IfState *s);
+void if_end(Target *t, IfState *s, int n, const LLVMValueRef *then_values,
+            const LLVMValueRef *else_values, LLVMValueRef *out);
+
+// --- arithmetic that is the same on scalars and vectors (arith.c); NULL when the op is a function
+// of the target's own (sqrt excepted all of sqrt .. pow) ---
+Lane arith_generic(Target *t, OpKind kind, uint8_t sub, DType dtype, unsigned flags,
+                   const Lane *args);
+Lane arith_cast(Target *t, DType from, DType to, Lane x); // NULL for e4m3, e5m2
+Lane arith_select(Target *t, Lane cond, Lane a, Lane b);
+LLVMValueRef arith_const_like(Target *t, LLVMTypeRef scalar_or_vector,
+                              double f); // splat of a float
+LLVMValueRef arith_int_like(Target *t, LLVMTypeRef scalar_or_vector, int64_t i);
+LLVMTypeRef arith_type_like(LLVMValueRef shape, LLVMTypeRef element); // element, or a vector of it
+LLVMValueRef arith_intrinsic(Target *t, const char *name, LLVMTypeRef overload, int n,
+                             LLVMValueRef *args);
+
+#endif
