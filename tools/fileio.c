@@ -1,0 +1,148 @@
+// Files that appear whole or not at all, and whole files read.
+// Invariant: on any failure the temporary is gone and what was at the path before is untouched.
+#include "tools/fileio.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool outfile_open(OutFile *out, const char *path, ToolError *error) {
+    *out = (OutFile){.path = path};
+    if (strcmp(path, "-") == 0) {
+        out->stream = stdout;
+        return true;
+    }
+    struct stat info;
+    bool exists = stat(path, &info) == 0;
+    if (exists && S_ISDIR(info.st_mode))
+        return tool_fail(error, "%s: is a directory", path);
+    if (exists && !S_ISREG(info.st_mode)) { // /dev/null, a pipe: renaming would replace it
+        out->stream = fopen(path, "wb");
+        return out->stream || tool_fail(error, "%s: %s", path, strerror(errno));
+    }
+
+    size_t length = strlen(path);
+    out->temporary = malloc(length + sizeof ".XXXXXX");
+    if (!out->temporary)
+        return tool_fail(error, "out of memory");
+    memcpy(out->temporary, path, length);
+    memcpy(out->temporary + length, ".XXXXXX", sizeof ".XXXXXX");
+    int file = mkstemp(out->temporary);
+    if (file < 0) {
+        tool_fail(error, "%s: %s", path, strerror(errno));
+        free(out->temporary);
+        out->temporary = NULL;
+        return false;
+    }
+    // mkstemp makes files private; outputs have the usual permissions, or those they had.
+    mode_t mask = umask(0);
+    umask(mask);
+    (void)fchmod(file, exists ? info.st_mode & 07777 : 0666 & ~mask);
+    out->stream = fdopen(file, "wb");
+    if (!out->stream) {
+        tool_fail(error, "%s: %s", path, strerror(errno));
+        close(file);
+        outfile_discard(out);
+        return false;
+    }
+    return true;
+}
+
+bool outfile_write(OutFile *out, const void *data, size_t bytes) {
+    return bytes == 0 || fwrite(data, 1, bytes, out->stream) == bytes;
+}
+
+bool outfile_commit(OutFile *out, ToolError *error) {
+    bool ok = !ferror(out->stream) && fflush(out->stream) == 0;
+    int reason = errno;
+    if (out->stream != stdout && fclose(out->stream) != 0 && ok) {
+        ok = false;
+        reason = errno;
+    }
+    out->stream = NULL;
+    if (ok && out->temporary && rename(out->temporary, out->path) != 0) {
+        ok = false;
+        reason = errno;
+    }
+    if (!ok) {
+        tool_fail(error, "%s: %s", out->path, strerror(reason));
+        outfile_discard(out);
+        return false;
+    }
+    free(out->temporary);
+    out->temporary = NULL;
+    return true;
+}
+
+void outfile_discard(OutFile *out) {
+    if (out->stream && out->stream != stdout)
+        (void)fclose(out->stream);
+    if (out->temporary)
+        (void)unlink(out->temporary);
+    free(out->temporary);
+    *out = (OutFile){0};
+}
+
+bool file_read_all(const char *path, char **data, size_t *size, ToolError *error) {
+    FILE *in = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    if (!in)
+        return tool_fail(error, "%s: %s", path, strerror(errno));
+    struct stat info;
+    size_t room = 1 << 16, used = 0;
+    if (fstat(fileno(in), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0)
+        room = (size_t)info.st_size + 2; // one for the NUL, one to see the end at once
+    char *text = malloc(room);
+    bool ok = text || tool_fail(error, "%s: not enough memory", path);
+    while (ok && !feof(in)) {
+        if (room - used < 2) {
+            char *more = realloc(text, room * 2);
+            if (!more) {
+                ok = tool_fail(error, "%s: not enough memory", path);
+                break;
+            }
+            text = more;
+            room *= 2;
+        }
+        errno = 0;
+        used += fread(text + used, 1, room - used - 1, in);
+        if (ferror(in))
+            ok = tool_fail(error, "%s: %s", path, strerror(errno ? errno : EIO));
+    }
+    if (in != stdin)
+        (void)fclose(in);
+    if (!ok) {
+        free(text);
+        return false;
+    }
+    text[used] = 0;
+    *data = text;
+    *size = used;
+    return true;
+}
+
+bool file_view_open(FileView *view, const char *path, ToolError *error) {
+    *view = (FileView){0};
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return tool_fail(error, "%s: %s", path, strerror(errno));
+    struct stat info;
+    if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
+        void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+        if (data != MAP_FAILED)
+            *view = (FileView){data, (size_t)info.st_size, true};
+    }
+    close(file);
+    return view->data || file_read_all(path, &view->data, &view->size, error);
+}
+
+void file_view_close(FileView *view) {
+    if (view->is_mapped)
+        munmap(view->data, view->size);
+    else
+        free(view->data);
+    *view = (FileView){0};
+}
