@@ -1,38 +1,45 @@
 // `fusec`: reads the command line and hands over to the command.
 // Input: argv. Output: the exit code of opts.def. Everything that prints or exits is in tools/.
-#include "tools/opts.h"
+#include "tools/commands.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
-static int usage_error(const char *message) {
-    fprintf(stderr, "fusec: error: %s\ntry 'fusec --help'\n", message);
-    return EXIT_USAGE;
-}
-
-static int dispatch(const OptParse *opts) {
+static ExitCode dispatch(const OptParse *opts) {
     if (opts_has(opts, OPT_HELP)) {
         opts_print_help(stdout, opts->command);
         return EXIT_OK;
     }
     if (opts_has(opts, OPT_HELPMAN)) {
-        opts_print_man(stdout, FUSE_VERSION);
+        opts_print_man(stdout, fuse_version());
         return EXIT_OK;
     }
     if (opts_has(opts, OPT_VERSION)) {
-        puts("fusec " FUSE_VERSION);
+        printf("fusec %s\n", fuse_version());
         return EXIT_OK;
     }
-    return usage_error("no input file");
+    switch (opts->command) {
+    case CMD_COMPILE:
+        return compile_command(opts);
+    case CMD_RUN:
+        return run_command(opts);
+    case CMD_BENCH: // refused by opts_parse
+    case CMD_TUNE:
+    case CMD_FMT:
+    case CMD_COUNT:
+        break;
+    }
+    return EXIT_INTERNAL;
 }
 
 int main(int argc, char **argv) {
     OptParse opts;
-    int code = opts_parse(&opts, argc, argv) ? dispatch(&opts) : usage_error(opts.error);
+    ExitCode code = opts_parse(&opts, argc, argv) ? dispatch(&opts)
+                                                  : command_fail(EXIT_USAGE, "%s", opts.error);
     opts_free(&opts);
     // A full disk or a closed pipe shows only here.
-    if (fflush(stdout) != 0 && code == EXIT_OK) {
-        perror("fusec: error: standard output");
-        code = EXIT_IO;
-    }
+    if ((ferror(stdout) || fflush(stdout) != 0) && code == EXIT_OK)
+        code = command_fail(EXIT_IO, "standard output: %s", strerror(errno));
     return code;
 }

@@ -1,0 +1,106 @@
+// The command line of the built `fusec`: for each wrong use the message and the exit code, and that
+// a failure leaves no file behind.
+#include <criterion/criterion.h>
+
+#include "tools/opts.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct Outcome {
+    int code;
+    char text[1 << 15]; // standard output and error together
+} Outcome;
+
+// Runs `fusec ARGS` in a shell. With a sanitizer a crash or leak is an exit code that no row
+// expects.
+static Outcome *run_fusec(const char *args) {
+    Outcome *out = calloc(1, sizeof *out);
+    char command[1024];
+    snprintf(command, sizeof command, FUSEC_PROGRAM " 2>&1 %s", args);
+    FILE *pipe = popen(command, "r");
+    cr_assert(pipe);
+    size_t used = fread(out->text, 1, sizeof out->text - 1, pipe);
+    out->text[used] = 0;
+    int status = pclose(pipe);
+    out->code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return out;
+}
+
+static void check_outcome(const char *args, int code, const char *expect) {
+    Outcome *out = run_fusec(args);
+    cr_expect_eq(out->code, code, "fusec %s: exit code %d, expected %d:\n%s", args, out->code, code,
+                 out->text);
+    cr_expect(strstr(out->text, expect), "fusec %s: expected '%s' in:\n%s", args, expect,
+              out->text);
+    free(out);
+}
+
+Test(tools_cli, wrong_use) {
+    static const char *const rows[][2] = {
+        {"", "no input file"},
+        {"--emti=ast a.fk", "unknown option '--emti'; did you mean '--emit'?"},
+        {"-target=sm_80 a.fk", "unknown option '-target'; did you mean '--target'?"},
+        {"--quux a.fk", "unknown option '--quux'\n"},
+        {"--=3 a.fk", "unknown option"},
+        {"-Q a.fk", "unknown option '-Q'\n"},
+        {"--emit=foo a.fk", "option '--emit' takes one of ast|tile|llvm|ptx|cubin|obj, not 'foo'"},
+        {"--emit", "option '--emit' needs a value"},
+        {"--emit= a.fk", "empty value"},
+        {"-D", "option '-D' needs a value: -D NAME=VALUE"},
+        {"-D NAME a.fk", "-D takes NAME=VALUE, not 'NAME'"},
+        {"-W a.fk", "option '-W' needs its text directly after it"},
+        {"-Wfoo a.fk", "unknown warning option '-Wfoo'"},
+        {"-O7 a.fk", "-O takes a level from 0 to 3, not '7'"},
+        {"--target=sm_81 a.fk", "unknown target 'sm_81'"},
+        {"--help=3", "option '--help' takes no value"},
+        {"--header=k.h a.fk", "option '--header' is not supported yet"},
+        {"runn a.fk", "unknown command 'runn'; did you mean 'run'?"},
+        {"bench a.fk", "'fusec bench' is not supported yet"},
+        {"tune", "'fusec tune' is not supported yet"},
+        {"fmt", "'fusec fmt' is not supported yet"},
+        {"--shape=y=3 a.fk", "option '--shape' belongs to 'fusec run'"},
+        {"run --emit=ast a.fk", "option '--emit' belongs to 'fusec'"},
+        {"run", "no input file"},
+        {"run --device=gpu a.fk", "option '--device' takes one of cpu|sim|eval|cuda, not 'gpu'"},
+        {"a.fk b.fk", "one input file at a time"},
+        {"--explain-error=nothing-such", "unknown diagnostic 'nothing-such'"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        check_outcome(rows[i][0], EXIT_USAGE, rows[i][1]);
+}
+
+Test(tools_cli, information) {
+    check_outcome("--version", EXIT_OK, "fusec ");
+    check_outcome("--help", EXIT_OK, "usage: fusec [OPTION...] FILE.fk");
+    check_outcome("run --help", EXIT_OK, "--device=cpu|sim|eval|cuda");
+    check_outcome("-h", EXIT_OK, "5  no such device, or it failed");
+    check_outcome("--help-man", EXIT_OK, ".TH FUSEC 1");
+}
+
+// Every row of the table is in the help and in the manual page.
+Test(tools_cli, help_and_manual_show_every_option) {
+    const char *const words[] = {
+#define OPTION(id, long, short, ...) (*long ? "--" long : "-" short),
+#include "tools/opts.def"
+    };
+    Outcome *compile = run_fusec("--help"), *run = run_fusec("run --help");
+    Outcome *man = run_fusec("--help-man | sed 's/\\\\-/-/g'");
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        cr_expect(strstr(compile->text, words[i]) || strstr(run->text, words[i]), "%s in --help",
+                  words[i]);
+        cr_expect(strstr(man->text, words[i]), "%s in the manual page", words[i]);
+    }
+    free(compile);
+    free(run);
+    free(man);
+}
+
+Test(tools_cli, files_that_cannot_be_read_or_written) {
+    check_outcome("/tmp/no-such-folder-of-fuse/a.fk", EXIT_IO, "No such file");
+    check_outcome("/tmp", EXIT_IO, "directory");
+    check_outcome("--version >/dev/full", EXIT_IO, "No space left");
+}
