@@ -32,7 +32,8 @@ struct Coro {
     size_t caller_bytes;
 };
 
-// Tells AddressSanitizer that the next instruction runs on another stack. `save` is NULL when this stack is left for good.
+// Tells AddressSanitizer that the next instruction runs on another stack. `save` is NULL when this
+// stack is left for good.
 static void switch_begin(void **save, const void *bottom, size_t bytes) {
 #ifdef CORO_ASAN
     __sanitizer_start_switch_fiber(save, bottom, bytes);

@@ -1,8 +1,9 @@
 // Coroutines with stacks of their own, for the simulator's warps.
 //
-// A coroutine runs until it yields or its function returns; whoever resumed it goes on then. A stack is reused by
-// coro_start and has a guard page below it. A coroutine may be abandoned at any yield: nothing on its stack is unwound.
-// Invariant: coro_yield is called only on the coroutine's own stack. A coroutine stays on the thread that started it.
+// A coroutine runs until it yields or its function returns; whoever resumed it goes on then. A
+// stack is reused by coro_start and has a guard page below it. A coroutine may be abandoned at any
+// yield: nothing on its stack is unwound. Invariant: coro_yield is called only on the coroutine's
+// own stack. A coroutine stays on the thread that started it.
 #ifndef FUSE_BACKEND_HOST_CORO_H
 #define FUSE_BACKEND_HOST_CORO_H
 

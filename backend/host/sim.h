@@ -1,0 +1,94 @@
+// The simulator of a GPU's CTA: warps as coroutines, shared memory under a shadow, asynchronous
+// copies that come late.
+//
+// Compiled code (or a test) is entered once per warp and calls the sim_* helpers below; each takes
+// the warp, values of all 32 lanes as arrays, and the span of the IR op as one word (sim_span).
+// CTAs run one after another. A seed picks the interleaving and the moment at which copies
+// complete, so runs repeat. The first violation ends the launch: a race on shared memory, an
+// uninitialised or out-of-bounds or misaligned access, a misused barrier, a deadlock.
+//
+// Values of lanes: element `r` of lane `l` lies at index r * 32 + l. Bit l of a mask stands for
+// lane l; lanes that are off touch nothing.
+#ifndef FUSE_BACKEND_HOST_SIM_H
+#define FUSE_BACKEND_HOST_SIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lang/base/source.h"
+
+enum { SIM_LANES = 32, SIM_WARPS_MAX = 32, SIM_BARRIERS = 16 };
+
+typedef struct Sim Sim;
+typedef struct SimWarp SimWarp;
+typedef void SimEntry(void *const *args, int64_t program, int32_t warp, SimWarp *self);
+
+typedef struct SimOptions {
+    int warps;            // 1 .. SIM_WARPS_MAX
+    int64_t shared_bytes; // of a CTA
+    uint64_t seed;
+    const SourceMap *sources; // for places in reports; may be NULL
+} SimOptions;
+
+// NULL when out of memory or the options make no sense.
+Sim *sim_new(const SimOptions *options);
+void sim_free(Sim *sim);
+// Global memory that helpers may touch. Without any range, or after sim_unbounded, addresses are
+// not checked.
+void sim_allow(Sim *sim, const char *name, const void *base, size_t bytes);
+void sim_unbounded(Sim *sim);
+// Runs one CTA to its end; false when there is a report (then the Sim is good for nothing but
+// sim_report).
+bool sim_run(Sim *sim, SimEntry *entry, void *const *args, int64_t program);
+// The violation, or NULL. Lives as long as the Sim.
+const char *sim_report(const Sim *sim);
+
+static inline uint64_t sim_span(Span span) {
+    return (uint64_t)span.end << 32 | span.begin;
+}
+
+// --- helpers of compiled code
+// -------------------------------------------------------------------------------------
+
+// `width` consecutive elements a lane at base + off[lane]. dst keeps its contents where a lane is
+// off.
+void sim_load_global(SimWarp *w, const void *base, const int32_t *off, uint32_t mask, void *dst,
+                     int32_t elem_bytes, int32_t width, uint64_t span);
+void sim_store_global(SimWarp *w, void *base, const int32_t *off, uint32_t mask, const void *src,
+                      int32_t elem_bytes, int32_t width, uint64_t span);
+void sim_load_shared(SimWarp *w, const int32_t *off, uint32_t mask, void *dst, int32_t elem_bytes,
+                     int32_t width, uint64_t span);
+void sim_store_shared(SimWarp *w, const int32_t *off, uint32_t mask, const void *src,
+                      int32_t elem_bytes, int32_t width, uint64_t span);
+// kind is an AtomicKind, dtype a DType; old may be NULL.
+void sim_atomic_global(SimWarp *w, void *base, const int32_t *off, uint32_t mask, int32_t kind,
+                       int32_t dtype, const void *value, void *old, uint64_t span);
+
+// 16-byte rows of 8x8 matrices of 16-bit elements: lane 8*i + r gives the offset of row r of matrix
+// i. dst[i * 32 + lane].
+void sim_ldmatrix(SimWarp *w, const int32_t *off, uint32_t *dst, int32_t n, bool trans,
+                  uint64_t span);
+void sim_stmatrix(SimWarp *w, const int32_t *off, const uint32_t *src, int32_t n, bool trans,
+                  uint64_t span);
+
+// unit is a UNIT_x of ir/target_desc.h, dtypes those of a and b. Registers as in PTX: a[r * 32 +
+// lane], c and d of f32 or i32. Products are exact, sums go by ascending k in the accumulator's
+// type.
+void sim_mma(SimWarp *w, int32_t unit, int32_t dtype_a, int32_t dtype_b, const uint32_t *a,
+             const uint32_t *b, const void *c, void *d, uint64_t span);
+
+// Each lane copies `bytes` (4, 8 or 16): src_bytes[lane] of them from base + goff, zeros for the
+// rest.
+void sim_cp_async(SimWarp *w, const int32_t *soff, const void *base, const int32_t *goff,
+                  uint32_t mask, const int32_t *src_bytes, int32_t bytes, uint64_t span);
+void sim_cp_commit(SimWarp *w, uint64_t span);
+// Until at most `pending` of this warp's committed groups are in flight.
+void sim_cp_wait(SimWarp *w, int32_t pending, uint64_t span);
+
+// Barrier `id` among `warps` warps (0: all).
+void sim_barrier(SimWarp *w, int32_t id, int32_t warps, uint64_t span);
+// Ends the launch with the message.
+void sim_trap(SimWarp *w, const char *message, uint64_t span);
+
+#endif
