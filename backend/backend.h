@@ -40,8 +40,9 @@ bool backend_emit(Arena *arena, Module *placed, const TargetDesc *target,
                   const BackendOptions *options, BackendOutput *out, Diags *diags);
 
 // Bytes of shared memory that lowering `op` needs besides buffers (cross-warp reductions,
-// conversions, scans): pass `place` gives it an offset by attribute `at` (convert) or reserves the
-// largest of them behind the buffers.
-int64_t lower_scratch_bytes(const Op *op, int warps);
+// conversions, scans); 0 for most conversions, scans): pass `place` gives it an offset by attribute
+// `at` (convert) or reserves the largest of them behind the buffers. attribute `smem` at least
+// align16(end of buffers) + the largest scratch.
+int64_t lower_scratch_bytes(const Op *op);
 
 #endif

@@ -1,0 +1,259 @@
+// What holds for every target: types, uniform arithmetic, control flow.
+//
+// Input: a Target whose builder stands where code is to be added. Output: LLVM instructions there.
+// Loops and ifs are ordinary LLVM blocks in all targets, because conditions are uniform; carried
+// registers are phis, one per register, whatever their kind.
+#include "backend/target.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+void target_fail(Target *t, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    Span span = t->op ? t->op->span : (Span){0, 0};
+    char *message = arena_vprintf(t->arena, format, args);
+    va_end(args);
+    if (!t->failed)
+        diag_add(t->diags, DIAG_UNSUPPORTED, span, "%s: %s (target %s)",
+                 t->op ? op_info(t->op->kind)->text : "kernel", message, t->desc->name);
+    t->failed = true;
+}
+
+MmaShape mma_shape(MmaKind kind) {
+    switch (kind) {
+    case MMA_KIND_M16N8K16:
+        return (MmaShape){.a = 8, .b = 4, .c = 4, .k = 16};
+    case MMA_KIND_M16N8K8:
+        return (MmaShape){.a = 4, .b = 2, .c = 4, .k = 8};
+    case MMA_KIND_M16N8K8_TF32:
+        return (MmaShape){.a = 4, .b = 2, .c = 4, .k = 8};
+    case MMA_KIND_M16N8K32:
+        return (MmaShape){.a = 16, .b = 8, .c = 4, .k = 32};
+    }
+    return (MmaShape){0};
+}
+
+LLVMTypeRef target_int(Target *t, int bits) {
+    return LLVMIntTypeInContext(t->llvm, (unsigned)bits);
+}
+
+LLVMTypeRef target_type(Target *t, DType dtype) {
+    switch (dtype) {
+    case DT_BOOL:
+        return target_int(t, 1);
+    case DT_I4:
+    case DT_U4:
+    case DT_E4M3:
+    case DT_E5M2:
+    case DT_I8:
+    case DT_U8:
+        return target_int(t, 8);
+    case DT_I16:
+    case DT_U16:
+        return target_int(t, 16);
+    case DT_I32:
+    case DT_U32:
+        return target_int(t, 32);
+    case DT_I64:
+    case DT_U64:
+    case DT_INDEX:
+        return target_int(t, 64);
+    case DT_F16:
+        return LLVMHalfTypeInContext(t->llvm);
+    case DT_BF16:
+        return LLVMBFloatTypeInContext(t->llvm);
+    case DT_F32:
+        return LLVMFloatTypeInContext(t->llvm);
+    case DT_F64:
+        return LLVMDoubleTypeInContext(t->llvm);
+    case DT_NONE:
+    case DT_COUNT_:
+        break;
+    }
+    return target_int(t, 32);
+}
+
+// --- uniform values ---
+
+Uni uni_int(Target *t, int bits, int64_t value) {
+    return (Uni){LLVMConstInt(target_int(t, bits), (unsigned long long)value, true)};
+}
+
+// Bits of an fp8 constant: the value is one of the type's exactly, so a search over all codes finds
+// it.
+static uint8_t fp8_code(DType dtype, double f) {
+    int mantissa = dtype == DT_E4M3 ? 3 : 2, bias = dtype == DT_E4M3 ? 7 : 15;
+    if (f != f)
+        return dtype == DT_E4M3 ? 0x7f : 0x7e;
+    uint8_t sign = __builtin_signbit(f) ? 0x80 : 0;
+    double size = f < 0 ? -f : f;
+    if (__builtin_isinf(size))
+        return (uint8_t)(sign | (dtype == DT_E4M3 ? 0x7e : 0x7c));
+    for (unsigned code = 0; code < 0x7f; code++) {
+        unsigned e = code >> mantissa, m = code & ((1u << mantissa) - 1);
+        double v = e == 0 ? (double)m : (double)(m + (1u << mantissa));
+        int shift = (e == 0 ? 1 : (int)e) - bias - mantissa;
+        for (; shift > 0; shift--)
+            v *= 2;
+        for (; shift < 0; shift++)
+            v /= 2;
+        if (v == size)
+            return (uint8_t)(sign | code);
+    }
+    return sign;
+}
+
+Uni uni_const(Target *t, const Value *constant) {
+    DType dtype = constant->type.dtype;
+    LLVMTypeRef type = target_type(t, dtype);
+    if (dtype_is_fp8(dtype))
+        return (Uni){LLVMConstInt(type, fp8_code(dtype, constant->u.f), false)};
+    if (dtype_is_float(dtype)) {
+        // LLVMConstReal rounds a double to half and bfloat; infinities and NaNs survive too.
+        return (Uni){LLVMConstReal(type, constant->u.f)};
+    }
+    return (Uni){LLVMConstInt(type, (unsigned long long)constant->u.i, true)};
+}
+
+bool uni_is_int(Uni a, int64_t value) {
+    return a.v && LLVMIsAConstantInt(a.v) && LLVMConstIntGetSExtValue(a.v) == value;
+}
+
+Uni uni_add(Target *t, Uni a, Uni b) {
+    if (!a.v || uni_is_int(a, 0))
+        return b;
+    if (!b.v || uni_is_int(b, 0))
+        return a;
+    return (Uni){LLVMBuildAdd(t->builder, a.v, b.v, "")};
+}
+
+Uni uni_mul(Target *t, Uni a, Uni b) {
+    if (uni_is_int(a, 1) || uni_is_int(b, 0))
+        return b;
+    if (uni_is_int(b, 1) || uni_is_int(a, 0))
+        return a;
+    return (Uni){LLVMBuildMul(t->builder, a.v, b.v, "")};
+}
+
+Uni uni_resize(Target *t, Uni a, int bits, bool is_signed) {
+    return (Uni){LLVMBuildIntCast2(t->builder, a.v, target_int(t, bits), is_signed, "")};
+}
+
+// --- lanes ---
+
+Lane lane_int(Target *t, DType dtype, int64_t value) {
+    LLVMTypeRef type = target_type(t, dtype);
+    return t->ops->splat(t, (Uni){LLVMConstInt(type, (unsigned long long)value, true)});
+}
+
+Lane lane_op2(Target *t, OpKind kind, DType dtype, Lane a, Lane b) {
+    return t->ops->arith(t, kind, 0, dtype, 0, (Lane[]){a, b});
+}
+
+Lane lane_cmp(Target *t, CmpKind kind, DType dtype, Lane a, Lane b) {
+    return t->ops->arith(t, OP_CMP, (uint8_t)kind, dtype, 0, (Lane[]){a, b});
+}
+
+Lane lane_and(Target *t, Lane a, Lane b) {
+    if (!a.v)
+        return b;
+    if (!b.v)
+        return a;
+    return lane_op2(t, OP_AND, DT_BOOL, a, b);
+}
+
+Lane lane_resize(Target *t, Lane a, DType from, DType to) {
+    Lane out = a;
+    if (from != to)
+        t->ops->cast(t, from, to, 1, &a, &out);
+    return out;
+}
+
+// --- control flow ---
+
+static LLVMBasicBlockRef block_new(Target *t, const char *name) {
+    return LLVMAppendBasicBlockInContext(t->llvm, t->function, name);
+}
+
+static void block_enter(Target *t, LLVMBasicBlockRef block) {
+    LLVMPositionBuilderAtEnd(t->builder, block);
+}
+
+// before -> head: phis, test -> body ... -> head; head -> exit.
+void loop_begin(Target *t, LoopState *loop, Uni lo, Uni hi, Uni step, int n,
+                const LLVMValueRef *init) {
+    (void)step;
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(t->builder);
+    loop->head = block_new(t, "head");
+    loop->body = block_new(t, "body");
+    loop->exit = block_new(t, "exit");
+    loop->n = n;
+    loop->phi = ARENA_ARRAY(t->arena, LLVMValueRef, (size_t)(n ? n : 1) + 1);
+    LLVMBuildBr(t->builder, loop->head);
+    block_enter(t, loop->head);
+    loop->counter = NULL;
+    if (lo.v) {
+        loop->counter = LLVMBuildPhi(t->builder, LLVMTypeOf(lo.v), "i");
+        LLVMAddIncoming(loop->counter, &lo.v, &before, 1);
+    }
+    for (int i = 0; i < n; i++) {
+        loop->phi[i] = LLVMBuildPhi(t->builder, LLVMTypeOf(init[i]), "");
+        LLVMAddIncoming(loop->phi[i], (LLVMValueRef *)&init[i], &before, 1);
+    }
+    // phi[n] remembers `stop`; loops that never stop fold it away.
+    LLVMValueRef no = LLVMConstInt(target_int(t, 1), 0, false);
+    loop->phi[n] = LLVMBuildPhi(t->builder, target_int(t, 1), "stop");
+    LLVMAddIncoming(loop->phi[n], &no, &before, 1);
+    LLVMValueRef go = LLVMBuildNot(t->builder, loop->phi[n], "");
+    if (lo.v) {
+        LLVMValueRef more = LLVMBuildICmp(t->builder, LLVMIntSLT, loop->counter, hi.v, "");
+        go = LLVMBuildAnd(t->builder, more, go, "");
+    }
+    LLVMBuildCondBr(t->builder, go, loop->body, loop->exit);
+    block_enter(t, loop->body);
+}
+
+void loop_end(Target *t, LoopState *loop, Uni step, const LLVMValueRef *next, Uni stop) {
+    LLVMBasicBlockRef latch = LLVMGetInsertBlock(t->builder);
+    if (loop->counter) {
+        LLVMValueRef following = LLVMBuildNSWAdd(t->builder, loop->counter, step.v, "");
+        LLVMAddIncoming(loop->counter, &following, &latch, 1);
+    }
+    for (int i = 0; i < loop->n; i++)
+        LLVMAddIncoming(loop->phi[i], (LLVMValueRef *)&next[i], &latch, 1);
+    LLVMValueRef flag = stop.v ? stop.v : LLVMConstInt(target_int(t, 1), 0, false);
+    LLVMAddIncoming(loop->phi[loop->n], &flag, &latch, 1);
+    LLVMBuildBr(t->builder, loop->head);
+    block_enter(t, loop->exit);
+}
+
+void if_begin(Target *t, IfState *s, Uni cond) {
+    s->then = block_new(t, "then");
+    s->other = block_new(t, "else");
+    s->exit = block_new(t, "endif");
+    s->then_end = NULL;
+    LLVMBuildCondBr(t->builder, cond.v, s->then, s->other);
+    block_enter(t, s->then);
+}
+
+void if_else(Target *t, IfState *s) {
+    s->then_end = LLVMGetInsertBlock(t->builder);
+    LLVMBuildBr(t->builder, s->exit);
+    block_enter(t, s->other);
+}
+
+void if_end(Target *t, IfState *s, int n, const LLVMValueRef *then_values,
+            const LLVMValueRef *else_values, LLVMValueRef *out) {
+    if (!s->then_end)
+        if_else(t, s);
+    LLVMBasicBlockRef else_end = LLVMGetInsertBlock(t->builder);
+    LLVMBuildBr(t->builder, s->exit);
+    block_enter(t, s->exit);
+    for (int i = 0; i < n; i++) {
+        LLVMValueRef phi = LLVMBuildPhi(t->builder, LLVMTypeOf(then_values[i]), "");
+        LLVMAddIncoming(phi, (LLVMValueRef *)&then_values[i], &s->then_end, 1);
+        LLVMAddIncoming(phi, (LLVMValueRef *)&else_values[i], &else_end, 1);
+        out[i] = phi;
+    }
+}
