@@ -43,6 +43,8 @@ endif()
 function(fuse_install_pkgconfig target name description)
   if(TARGET ${target})
     set(PC_NAME ${name})
+    # Relative, so that the installed tree may be moved.
+    file(RELATIVE_PATH PC_TO_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
     set(PC_DESCRIPTION ${description})
     configure_file(${CMAKE_SOURCE_DIR}/cmake/library.pc.in ${CMAKE_BINARY_DIR}/${name}.pc @ONLY)
     install(FILES ${CMAKE_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
