@@ -296,14 +296,14 @@ static json_t *make_header(const SafeTensors *set) {
     size_t at = 0;
     for (size_t i = 0; i < set->count; i++) {
         const Entry *entry = &set->entries[i];
-        json_t *value =
-            json_pack("{s:s, s:O, s:[I, I]}", "dtype", entry->type, "shape", entry->shape,
-                      "data_offsets", (json_int_t)at, (json_int_t)(at + entry->bytes));
+        size_t end = at + entry->bytes;
+        json_t *value = json_pack("{s:s, s:O, s:[I, I]}", "dtype", entry->type, "shape",
+                                  entry->shape, "data_offsets", (json_int_t)at, (json_int_t)end);
         if (!value || json_object_set_new(header, entry->name, value) != 0) {
             json_decref(header);
             return NULL;
         }
-        at += entry->bytes;
+        at = end;
     }
     return header;
 }
