@@ -84,7 +84,7 @@ static bool layout_well_formed(const Layout *l) {
             return false;
         }
     }
-    if (total > 32) {
+    if (total > 31) {
         return false;
     }
     for (unsigned d = 0; d < IN_DIMS; d++) {
@@ -92,7 +92,7 @@ static bool layout_well_formed(const Layout *l) {
             return false;
         }
         for (unsigned b = 0; b < l->nin[d]; b++) {
-            if (total < 32 && l->col[d][b] >> total != 0) {
+            if (l->col[d][b] >> total != 0) {
                 return false;
             }
         }
@@ -230,7 +230,7 @@ static uint32_t mask_along(const Layout *l, uint32_t mask, int index) {
     if (bits == 0) {
         return 0;
     }
-    uint32_t all = bits >= 32 ? UINT32_MAX : (UINT32_C(1) << bits) - 1;
+    uint32_t all = (UINT32_C(1) << bits) - 1;
     return mask >> layout_axis_shift(l, index) & all;
 }
 

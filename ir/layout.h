@@ -10,7 +10,7 @@
 //   a register layout has no zero register columns (one register serves all).
 // Interned layouts are compared by pointer. All functions are pure; only the table grows. A
 // constructor or operation returns NULL when the request does not fit (more than 20 bits in a
-// dimension, more than 32 in all, an axis twice, a tile smaller than the matrix unit).
+// dimension, more than 31 in all, an axis twice, a tile smaller than the matrix unit).
 //
 // Thread-safety: a table belongs to one thread; layouts are immutable.
 #ifndef FUSE_IR_LAYOUT_H

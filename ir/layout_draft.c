@@ -37,7 +37,7 @@ void draft_axes(Draft *draft, const AxisSize *axes, unsigned naxes) {
             draft_axis(draft, axes[i].axis, bits, axes[i].size >> bits);
         }
     }
-    if (layout_axis_shift(&draft->l, draft->l.naxes) > 32) {
+    if (layout_axis_shift(&draft->l, draft->l.naxes) > 31) {
         draft->bad = true;
     }
 }
@@ -52,7 +52,7 @@ void draft_axes_of(Draft *draft, const Layout *l, const uint16_t *keep, unsigned
             draft_axis(draft, l->axis[i], l->bits[i], layout_axis_rep(l, l->axis[i]));
         }
     }
-    if (layout_axis_shift(&draft->l, draft->l.naxes) > 32) {
+    if (layout_axis_shift(&draft->l, draft->l.naxes) > 31) {
         draft->bad = true;
     }
 }

@@ -1,0 +1,210 @@
+// Slices, broadcasts, products, conversions: against brute force over all inputs.
+#include "layout_support.h"
+
+static Arena *arena;
+static LayoutTable *table;
+
+static void setup(void) {
+    arena = arena_new("layout test");
+    table = layout_table_new(arena);
+}
+
+static void teardown(void) {
+    arena_free(arena);
+}
+
+TestSuite(layout_ops, .init = setup, .fini = teardown);
+
+static const char *const acc_text = "reg(n:1, m:8, n:8, n:16, n:32, n:64, n:128) "
+                                    "lane(n:2, n:4, m:1, m:2, m:4) warp(m:16, m:32, m:64)";
+
+Test(layout_ops, slice) {
+    const Layout *acc = of_text(table, acc_text);
+    expect_text(table, layout_slice(table, acc, M),
+                "reg(n:1, n:8, n:16, n:32, n:64, n:128) lane(n:2, n:4, 0, 0, 0) warp(0, 0, 0)");
+    expect_text(table, layout_slice(table, acc, N),
+                "reg(m:8) lane(0, 0, m:1, m:2, m:4) warp(m:16, m:32, m:64)");
+    cr_expect_eq(layout_slice(table, layout_slice(table, acc, N), M),
+                 layout_uniform(table, NULL, 0, 32, 8));
+    cr_expect_eq(layout_slice(table, acc, K), acc);
+    // Registers that only repeat others go, whatever their column.
+    expect_text(table,
+                layout_slice(table, of_text(table, "reg(n:1^m:1, n:1, n:2^m:2, m:2) lane(n:4)"), M),
+                "reg(n:1, n:2) lane(n:4)");
+}
+
+Test(layout_ops, is_slice) {
+    const Layout *acc = of_text(table, acc_text);
+    cr_expect(layout_is_slice(acc, layout_slice(table, acc, M)));
+    cr_expect(layout_is_slice(acc, acc));
+    cr_expect(layout_is_slice(acc, layout_uniform(table, NULL, 0, 32, 8)));
+    cr_expect(
+        layout_is_slice(
+            acc, of_text(table, "reg(n:8, n:1, n:16, n:32, n:64, n:128) lane(n:2, n:4, 0, 0, 0) "
+                                "warp(0, 0, 0)")),
+        "the order of registers is free");
+    cr_expect_not(layout_is_slice(
+        acc, of_text(table, "reg(n:2, n:8, n:16, n:32, n:64, n:128) lane(n:1, n:4, 0, 0, 0) "
+                            "warp(0, 0, 0)")));
+    cr_expect_not(
+        layout_is_slice(acc, of_text(table, "reg(k:1) lane(0, 0, 0, 0, 0) warp(0, 0, 0)")));
+    cr_expect_not(layout_is_slice(
+        acc, of_text(table, "reg(n:1, n:8, n:16, n:32, n:64, n:128) lane(n:2, n:4, 0, 0, 0)")));
+}
+
+// The operand's register holds the element that the result's register needs, in every thread.
+static void expect_broadcast(const Layout *full, const Layout *part) {
+    cr_assert(layout_is_slice(full, part));
+    uint32_t in[IN_DIMS] = {0};
+    do {
+        uint32_t from[IN_DIMS];
+        memcpy(from, in, sizeof from);
+        from[IN_REG] = layout_slice_register(full, part, in[IN_REG]);
+        cr_assert_lt(from[IN_REG], layout_registers(part));
+        for (unsigned i = 0; i < part->naxes; i++) {
+            cr_assert_eq(layout_coord(full, in, part->axis[i]),
+                         layout_coord(part, from, part->axis[i]));
+        }
+    } while (next_input(full, false, in));
+}
+
+Test(layout_ops, broadcast) {
+    const Layout *acc = of_text(table, acc_text);
+    expect_broadcast(acc, layout_slice(table, acc, M));
+    expect_broadcast(acc, layout_slice(table, acc, N));
+    const Layout *odd = of_text(table, "reg(n:1, m:8, n:8) lane(n:2, n:4, m:1, m:2, m:4) "
+                                       "rep(m:3, n:11)");
+    expect_broadcast(odd, layout_slice(table, odd, M));
+    expect_broadcast(odd, layout_slice(table, odd, N));
+    expect_broadcast(odd, odd);
+    expect_broadcast(odd, of_text(table, "reg(n:8, n:1) lane(n:2, n:4, 0, 0, 0) rep(n:11)"));
+}
+
+Test(layout_ops, expand_restrict_rename_product) {
+    const Layout *row = of_text(table, "reg(m:8) lane(0, 0, m:1, m:2, m:4) rep(m:3)");
+    const AxisSize add[] = {{N, 12}};
+    const Layout *wide = layout_expand(table, row, add, 1);
+    expect_text(table, wide, "reg(m:8, n:1, n:2) lane(0, 0, m:1, m:2, m:4) rep(m:3, n:3)");
+    cr_expect_eq(layout_slice(table, wide, N), row);
+    expect_text(table, layout_restrict(table, wide, M, 3),
+                "reg(n:1, n:2) lane(0, 0, m:1, m:2, m:4) rep(n:3)");
+    expect_text(table, layout_restrict(table, wide, M, 1),
+                "reg(n:1, n:2) lane(0, 0, m:1, 0, 0) rep(n:3)");
+    expect_text(table, layout_restrict(table, wide, M, 0),
+                "reg(n:1, n:2) lane(0, 0, 0, 0, 0) rep(n:3)");
+    cr_expect_eq(layout_restrict(table, row, M, 4),
+                 of_text(table, "reg(m:8) lane(0, 0, m:1, m:2, m:4)"));
+    expect_text(table, layout_rename(table, wide, M, U),
+                "reg(u:8, n:1, n:2) lane(0, 0, u:1, u:2, u:4) rep(n:3, u:3)");
+    cr_expect_null(layout_rename(table, wide, M, N));
+    expect_text(table,
+                layout_product(table, of_text(table, "reg(m:1) lane(n:1, m:2)"),
+                               of_text(table, "reg(n:1) warp(m:1^n:1) rep(m:3)")),
+                "reg(m:1, n:2) lane(n:1, m:2) warp(n:2^m:4) rep(m:3)");
+    cr_expect_null(layout_product(table, row, row), "digits are outermost");
+}
+
+Test(layout_ops, run) {
+    uint8_t bits[LAYOUT_BITS_MAX];
+    const Layout *l = of_text(table, "reg(n:2, m:1, n:1, n:4) lane(n:8, m:2)");
+    cr_expect_eq(layout_run(l, N, bits), 3u);
+    cr_expect(bits[0] == 2 && bits[1] == 0 && bits[2] == 3);
+    cr_expect_eq(layout_run(l, M, NULL), 1u);
+    cr_expect_eq(layout_run(l, K, NULL), 0u);
+    cr_expect_eq(layout_run(of_text(table, "reg(n:1, n:2) lane(m:1^n:2)"), N, NULL), 1u,
+                 "a lane that moves inside the run breaks it");
+    cr_expect_eq(layout_free_bits(of_text(table, "reg(n:1) lane(0, n:2, 0) warp(0)"), IN_LANE), 5u);
+}
+
+static ConvertClass class_of(const char *src, const char *dst) {
+    LayoutMap map;
+    const Layout *a = of_text(table, src), *b = of_text(table, dst);
+    expect_convert(a, b, false);
+    cr_assert(layout_convert(a, b, &map));
+    return layout_map_class(&map);
+}
+
+Test(layout_ops, convert_class) {
+    cr_expect_eq(class_of(acc_text, acc_text), CONVERT_NOTHING);
+    cr_expect_eq(class_of("reg(n:1) lane(0, n:2, 0) warp(0)", "reg(n:1) lane(0, n:2, 0) warp(0)"),
+                 CONVERT_NOTHING);
+    cr_expect_eq(class_of("reg(n:1, m:1) lane(n:2)", "reg(m:1, n:1) lane(n:2)"), CONVERT_REGISTERS);
+    cr_expect_eq(class_of("reg(n:1, m:1) lane(n:2, 0)", "reg(n:1) lane(n:2, m:1)"),
+                 CONVERT_SELECTS);
+    cr_expect_eq(class_of("reg(n:1) lane(n:2)", "reg(n:2) lane(n:1)"), CONVERT_LANES);
+    cr_expect_eq(class_of("reg(n:1) lane(n:2)", "reg(n:1, n:2) lane(0)"), CONVERT_LANES);
+    cr_expect_eq(class_of("reg(n:1) lane(n:2) warp(n:4)", "reg(n:1) lane(n:4) warp(n:2)"),
+                 CONVERT_WARPS);
+    cr_expect_eq(class_of("reg(n:1) warp(n:2) cta(n:4)", "reg(n:1) warp(n:4) cta(n:2)"),
+                 CONVERT_CTA);
+    cr_expect_eq(class_of("reg(n:1) lane(n:2) rep(m:3, n:5)", "reg(n:1) lane(n:2) rep(m:3, n:5)"),
+                 CONVERT_NOTHING);
+    LayoutMap map;
+    cr_expect_not(
+        layout_convert(of_text(table, "reg(n:1)"), of_text(table, "reg(n:1, n:2)"), &map));
+    cr_expect_not(
+        layout_convert(of_text(table, "reg(n:1) rep(n:3)"), of_text(table, "reg(n:1)"), &map));
+}
+
+static uint32_t next_random(uint32_t *state) {
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+// A random layout of m:8, n:16 (7 bits) over 4 register, 3 lane, 2 warp bits that covers all.
+static const Layout *random_layout(uint32_t *state, bool odd) {
+    for (;;) {
+        Layout l = {.naxes = 2,
+                    .axis = {M, N},
+                    .bits = {3, 4},
+                    .nin = {[IN_REG] = 4, [IN_LANE] = 3, [IN_WARP] = 2},
+                    .nrep = odd ? 1 : 0,
+                    .rep = {{N, 3}}};
+        for (unsigned d = 0; d < IN_CTA; d++) {
+            for (unsigned b = 0; b < l.nin[d]; b++) {
+                l.col[d][b] = next_random(state) % 3 == 0 ? 0 : next_random(state) & 127;
+            }
+        }
+        const Layout *done = layout_intern(table, &l);
+        if (done != NULL) {
+            return done;
+        }
+    }
+}
+
+Test(layout_ops, convert_random) {
+    uint32_t state = 7;
+    const AxisSize axes[] = {{N, 48}, {M, 8}};
+    const Layout *buffer = layout_shared(table, axes, 2, 16, 32);
+    for (unsigned i = 0; i < 60; i++) {
+        const Layout *a = random_layout(&state, true), *b = random_layout(&state, true);
+        expect_cover(a, false);
+        expect_convert(a, b, false);
+        expect_convert(buffer, a, false);
+        expect_convert(a, buffer, true);
+        // compose: a -> buffer -> b
+        LayoutMap to, from, both;
+        cr_assert(layout_convert(buffer, b, &to) && layout_convert(a, buffer, &from));
+        layout_map_compose(&from, &to, &both);
+        uint32_t in[IN_DIMS] = {0}, got[IN_DIMS], want[IN_DIMS];
+        do {
+            layout_map_apply(&to, in, want);
+            layout_map_apply(&from, want, want);
+            layout_map_apply(&both, in, got);
+            cr_assert_eq(memcmp(got, want, sizeof got), 0);
+        } while (next_input(b, false, in));
+        LayoutMap self;
+        cr_assert(layout_convert(a, a, &self));
+        cr_assert_eq(layout_map_class(&self), CONVERT_NOTHING);
+    }
+}
+
+Test(layout_ops, slice_random) {
+    uint32_t state = 99;
+    for (unsigned i = 0; i < 60; i++) {
+        const Layout *a = random_layout(&state, i % 2 == 0);
+        expect_broadcast(a, layout_slice(table, a, M));
+        expect_broadcast(a, layout_slice(table, a, N));
+        expect_cover(layout_slice(table, a, N), false);
+    }
+}
