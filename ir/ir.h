@@ -139,6 +139,8 @@ typedef struct MemRef {
         uint16_t from, to;
     } rename[4];
 } MemRef;
+// A reference to a whole memory: no index, no position.
+static inline MemRef memref(Mem *mem) { return (MemRef){.mem = mem, .pos = -1}; }
 
 // Binds an axis to windows, or a scalar, over lo..hi [step]: in[first], in[first + 1], [in[first + 2]].
 typedef struct Binder {
@@ -248,6 +250,7 @@ const OpInfo *op_info(OpKind kind);
 static inline bool op_has(OpKind kind, uint32_t trait) { return (op_info(kind)->traits & trait) != 0; }
 const char *attr_name(AttrId id);
 AttrType attr_type(AttrId id);
+int64_t attr_default(AttrId id); // INT and BOOL; 0 for the others
 
 struct Op {
     OpKind kind;
@@ -312,6 +315,7 @@ struct Module {
     Str target;
     uint16_t nkernel, kernel_cap;
     Kernel **kernel;
+    struct LayoutNames *layout_names; // names that layouts have in the text
 };
 
 Module *ir_module_new(Arena *arena, Interner *interner, Str target);
@@ -329,8 +333,19 @@ Value *ir_int(Kernel *k, DType dtype, int64_t i);
 Value *ir_index(Kernel *k, int64_t i);
 Value *ir_float(Kernel *k, DType dtype, double f); // rounded to dtype
 Value *ir_bool(Kernel *k, bool b);
+Value *ir_int_lowest(Kernel *k, DType dtype);  // least value of an integer type
+Value *ir_int_highest(Kernel *k, DType dtype); // greatest
 bool value_is_int(const Value *v, int64_t i);   // a constant of integer dtype with that value
 bool value_is_const(const Value *v);
+double ir_round(DType dtype, double f);     // to the nearest value of a float dtype, ties to even; fp8 saturates
+int64_t ir_wrap(DType dtype, int64_t i);    // to the bits of an integer dtype
+// Lookups by name; NULL when there is none.
+Value *ir_find_value(const Kernel *k, const char *name);
+Axis *ir_find_axis(const Kernel *k, const char *name);
+Mem *ir_find_mem(const Kernel *k, const char *name);
+Kernel *ir_find_kernel(const Module *m, const char *name);
+// Names a layout of the kernel in the text (`#acc`); without it layouts print as #l0, #l1...
+void ir_layout_name(Kernel *k, const Layout *layout, const char *name);
 
 // --- builder ----------------------------------------------------------------------------------------------------
 
@@ -356,8 +371,10 @@ typedef struct OpInit {
     const char *const *names; // nres hints, or NULL
     Axis *const *axes;
     const MemRef *mem;
-    const Binder *binder;
+    const Binder *binder;         // `var` is ignored: scalar binders get fresh variables
+    const char *const *arg_names; // hints of the region's arguments (scalar binders, then carried), or NULL
 } OpInit;
+// Carried region arguments take the types of the results (`types`).
 Op *ir_build(Builder *b, const OpInit *init);
 
 Value *ir_unary(Builder *b, OpKind kind, Value *x, const char *hint);
@@ -379,6 +396,7 @@ Op *ir_require(Builder *b, Value *cond, const char *msg);
 // Axes. `axis` declares in the current region.
 Axis *ir_axis(Builder *b, const char *name, Axis *of, uint32_t size);
 Axis *ir_axis_window(Builder *b, const char *name, Axis *of, Value *lo, Value *hi, uint32_t size);
+Axis *ir_axis_like(Builder *b, const char *name, Axis *of, Axis *like, uint32_t size);
 
 // Memory ops.
 Mem *ir_temp(Builder *b, const char *name, DType dtype, int rank, Value *const *dims);
@@ -395,10 +413,16 @@ Op *ir_parallel(Builder *b, int n, const BinderInit *binders);
 Op *ir_with(Builder *b, int n, const BinderInit *binders, int nres, const Type *types);
 // Region args: scalar binder variables, then `ncarry` carried values with the inits' types.
 Op *ir_for(Builder *b, int n, const BinderInit *binders, int ncarry, Value *const *inits, const char *const *names);
+// The same with the carried values' types given: an init that is a scalar starts a tile (`0.0:f32 : f32[m, n]`).
+Op *ir_for_typed(Builder *b, int n, const BinderInit *binders, int ncarry, Value *const *inits, const Type *types,
+                 const char *const *names);
+Op *ir_while_typed(Builder *b, int ncarry, Value *const *inits, const Type *types, const char *const *names);
 Op *ir_while(Builder *b, int ncarry, Value *const *inits, const char *const *names);
 Op *ir_if(Builder *b, Value *cond, int nres, const Type *types);
 Op *ir_yield(Builder *b, int n, Value *const *values, Value *stop);
 Op *ir_launch(Builder *b, const char *pid_name, Value *grid);
+// What the launch's region uses from outside (see ir/abi.h); replaces an earlier list.
+void ir_launch_args(Kernel *k, Op *launch, int nmem, Mem *const *mems, int nvalue, Value *const *values);
 Value *op_carry_init(const Op *op, int i);
 Value *op_carry_arg(const Op *op, int i); // the region's argument of carried value i
 Value *op_binder_lo(const Op *op, int i);
@@ -420,6 +444,8 @@ void op_set_ints(Kernel *k, Op *op, AttrId id, int n, const int64_t *ints);
 void op_set_names(Kernel *k, Op *op, AttrId id, int n, const Str *names);
 void op_set_axes(Kernel *k, Op *op, AttrId id, int n, Axis *const *axes);
 
+void op_clear_attr(Op *op, AttrId id);
+
 // --- traversal and rewriting --------------------------------------------------------------------------------------
 
 // Calls `fn` on every op, regions included, in program order (an op before its regions). `fn` may delete its own op.
@@ -428,10 +454,14 @@ void ir_walk(Region *region, OpFn fn, void *user);
 
 void ir_op_unlink(Op *op);                          // removes it from its region (its values must be unused)
 void ir_op_move_before(Op *op, Op *before);
+void ir_op_move_to_end(Op *op, Region *region);
+void ir_op_move_end(Op *op, Region *region);
+// Replaces all operands (offsets in MemRefs and Binders are the caller's to keep right).
+void ir_op_set_in(Kernel *k, Op *op, int n, Value *const *in);
 bool op_is_in(const Op *op, const Region *region);  // nested anywhere below
 bool region_contains(const Region *outer, const Region *inner);
 
-// Substitutions, dense by id: value -> value, axis -> axis, mem -> mem (NULL = unchanged).
+// Substitutions in one step (a mapped value is not mapped again), dense by id: value -> value, axis -> axis, mem -> mem (NULL = unchanged).
 typedef struct IrMap {
     Kernel *kernel;
     Arena *arena;
@@ -441,6 +471,7 @@ typedef struct IrMap {
     Axis **axis;
     uint32_t nmem;
     Mem **mem;
+    Kernel *to; // where clones go, when it is not `kernel`
 } IrMap;
 IrMap ir_map_new(Arena *scratch, Kernel *k);
 void ir_map_value(IrMap *m, Value *from, Value *to);
@@ -448,6 +479,8 @@ void ir_map_axis(IrMap *m, Axis *from, Axis *to);
 void ir_map_mem(IrMap *m, Mem *from, Mem *to);
 Value *ir_mapped(IrMap *m, Value *v);              // iotas follow their axis
 Axis *ir_mapped_axis(IrMap *m, Axis *a);
+Mem *ir_mapped_mem(IrMap *m, Mem *mem);
+Type ir_mapped_type(IrMap *m, Type t);
 // Rewrites every use (operands, axes, types, attributes, memory references) in the region.
 void ir_substitute(Region *region, IrMap *m);
 // Copies an op with its regions at the builder's place; operands are mapped; its results, region arguments, axes declared

@@ -1,0 +1,199 @@
+// The type rules of ops.def: what a row says about its operands and what type its results have.
+//
+// Input: an op with its operands in place. Output: the type of one result, or the reason why the
+// operands do not fit. Layouts are not part of the rules (pass `layouts` and its verifier own
+// them).
+#include "ir/ir_impl.h"
+
+#include <string.h>
+
+static bool refuse(const char **why, const char *reason) {
+    *why = reason;
+    return false;
+}
+
+static bool union_axes(const Op *op, int from, int to, Type *out, const char **why) {
+    for (int i = from; i < to; i++)
+        if (!axes_union(out->axes, op->in[i]->type.axes, &out->axes))
+            return refuse(why, "too many axes");
+    return true;
+}
+
+static AxisSet bracket_axes(const Op *op) {
+    AxisSet s = {0};
+    for (int i = 0; i < op->naxes; i++)
+        axes_add(&s, op->axes[i]->id);
+    return s;
+}
+
+static bool same_dtypes(const Op *op, int from, int to, const char **why) {
+    for (int i = from + 1; i < to; i++)
+        if (op->in[i]->type.dtype != op->in[from]->type.dtype)
+            return refuse(why, "operands have different types");
+    return true;
+}
+
+// A dtype that the rule leaves open is the declared one.
+static DType declared(const Op *op, int i) {
+    return op->res && op->res[i] ? op->res[i]->type.dtype : DT_NONE;
+}
+
+static bool infer_elementwise(const Op *op, int i, Type *out, const char **why) {
+    if (op->nin == 0)
+        return refuse(why, "operands are missing");
+    TypeRule rule = op_info(op->kind)->rule;
+    bool select = rule == RULE_SELECT;
+    if (select && (op->nin != 3 || op->in[0]->type.dtype != DT_BOOL))
+        return refuse(why, "the condition is not a bool");
+    if (rule == RULE_SAME || rule == RULE_CMP || select)
+        if (!same_dtypes(op, select, op->nin, why))
+            return false;
+    if (rule == RULE_SHIFT)
+        for (int j = 0; j < op->nin; j++)
+            if (!dtype_is_integer(op->in[j]->type.dtype))
+                return refuse(why, "shifts are of integers");
+    out->dtype = op->in[select]->type.dtype;
+    if (rule == RULE_CMP)
+        out->dtype = DT_BOOL;
+    if (rule == RULE_CAST)
+        out->dtype = declared(op, i);
+    if (rule == RULE_RAND)
+        out->dtype = DT_U32;
+    return union_axes(op, 0, op->nin, out, why);
+}
+
+static bool infer_along(const Op *op, Type *out, const char **why) {
+    if (op->nin != 1)
+        return refuse(why, "one operand is needed");
+    Type x = op->in[0]->type;
+    AxisSet along = bracket_axes(op);
+    if (op->naxes == 0 || along.n != op->naxes || !axes_subset(along, x.axes))
+        return refuse(why, "the axes are not those of the operand");
+    TypeRule rule = op_info(op->kind)->rule;
+    out->dtype = rule == RULE_ARGREDUCE ? DT_INDEX : x.dtype;
+    out->axes = rule == RULE_SCAN ? x.axes : axes_minus(x.axes, along);
+    if (op->kind == OP_REDUCE && (op->sub == RED_ANY || op->sub == RED_ALL) && x.dtype != DT_BOOL)
+        return refuse(why, "any and all take a bool");
+    return true;
+}
+
+static bool infer_dot(const Op *op, int i, Type *out, const char **why) {
+    if (op->nin != 2 && op->nin != 3)
+        return refuse(why, "two or three operands are needed");
+    AxisSet along = bracket_axes(op);
+    if (op->naxes == 0 || along.n != op->naxes)
+        return refuse(why, "axes are missing");
+    if (!union_axes(op, 0, 2, out, why))
+        return false;
+    if (!axes_subset(along, axes_intersect(op->in[0]->type.axes, op->in[1]->type.axes)))
+        return refuse(why, "a contracted axis is not in both operands");
+    out->axes = axes_minus(out->axes, along);
+    if (op->nin == 3 && axes_intersect(op->in[2]->type.axes, along).n)
+        return refuse(why, "the accumulator has a contracted axis");
+    if (op->nin == 3 && !union_axes(op, 2, 3, out, why))
+        return false;
+    out->dtype = op->nin == 3 ? op->in[2]->type.dtype : declared(op, i);
+    return true;
+}
+
+static bool infer_take(const Op *op, Type *out, const char **why) {
+    if (op->nin != 1 + op->naxes + op->has_else)
+        return refuse(why, "one index per axis is needed");
+    AxisSet along = bracket_axes(op);
+    Type x = op->in[0]->type;
+    if (along.n != op->naxes || !axes_subset(along, x.axes))
+        return refuse(why, "the axes are not those of the operand");
+    for (int i = 0; i < op->naxes; i++)
+        if (!dtype_is_integer(op->in[1 + i]->type.dtype))
+            return refuse(why, "an index is not an integer");
+    if (op->has_else && op->in[op->nin - 1]->type.dtype != x.dtype)
+        return refuse(why, "the fill has another type");
+    out->dtype = x.dtype;
+    out->axes = axes_minus(x.axes, along);
+    return union_axes(op, 1, op->nin, out, why);
+}
+
+static bool infer_load(const Op *op, Type *out, const char **why) {
+    const MemRef *r = &op->mem[0];
+    if (op->nmem != 1)
+        return refuse(why, "a tensor is needed");
+    out->dtype = r->mem->dtype;
+    if (op->has_else && op->in[op->nin - 1]->type.dtype != out->dtype)
+        return refuse(why, "the fill has another type");
+    if (op->has_else && !union_axes(op, op->nin - 1, op->nin, out, why))
+        return false;
+    return union_axes(op, r->first, r->first + r->nidx, out, why);
+}
+
+static bool infer_get(const Op *op, Type *out, const char **why) {
+    if (op->nmem != 1 || op->mem[0].mem->kind != MEM_BUF)
+        return refuse(why, "a buffer is needed");
+    const MemRef *r = &op->mem[0];
+    out->dtype = r->mem->dtype;
+    for (int i = 0; i < r->mem->axes.n; i++) {
+        uint16_t id = r->mem->axes.id[i];
+        for (int j = 0; j < r->nrename; j++)
+            if (r->rename[j].from == id)
+                id = r->rename[j].to;
+        axes_add(&out->axes, id);
+    }
+    return true;
+}
+
+static bool infer_inside(const Op *op, Type *out, const char **why) {
+    out->dtype = DT_BOOL;
+    if (op->naxes) {
+        out->axes = axes_of(op->axes[0]);
+        return true;
+    }
+    if (op->nmem != 1)
+        return refuse(why, "an axis or a tensor is needed");
+    return union_axes(op, op->mem[0].first, op->mem[0].first + op->mem[0].nidx, out, why);
+}
+
+bool op_infer(const Kernel *k, const Op *op, int i, Type *out, const char **why) {
+    (void)k;
+    *out = (Type){0};
+    switch (op_info(op->kind)->rule) {
+    case RULE_NONE:
+        return refuse(why, "the op has no result");
+    case RULE_CARRY:
+        *out = op->res[i]->type; // checked where the regions are
+        return true;
+    case RULE_ORDER:
+    case RULE_INDEX:
+        out->dtype = DT_INDEX;
+        return true;
+    case RULE_BOOL:
+        out->dtype = DT_BOOL;
+        return true;
+    case RULE_INSIDE:
+        return infer_inside(op, out, why);
+    case RULE_SAME:
+    case RULE_SELECT:
+    case RULE_SHIFT:
+    case RULE_CMP:
+    case RULE_CAST:
+    case RULE_RAND:
+        return infer_elementwise(op, i, out, why);
+    case RULE_TAKE:
+        return infer_take(op, out, why);
+    case RULE_REDUCE:
+    case RULE_ARGREDUCE:
+    case RULE_SCAN:
+        return infer_along(op, out, why);
+    case RULE_DOT:
+        return infer_dot(op, i, out, why);
+    case RULE_LOAD:
+        return infer_load(op, out, why);
+    case RULE_CONVERT:
+        if (op->nin != 1)
+            return refuse(why, "one operand is needed");
+        out->dtype = op->in[0]->type.dtype;
+        out->axes = op->in[0]->type.axes;
+        return true;
+    case RULE_GET:
+        return infer_get(op, out, why);
+    }
+    return refuse(why, "no such rule");
+}

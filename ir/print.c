@@ -1,0 +1,663 @@
+// The printer: one op a line, driven by the op's form; see ir.h for the forms.
+//
+// Input: a module. Output: text that ir_parse reads back to the same module. Invariants: attributes
+// come in row order, defaults are left out (except in the generic form), floats are the shortest
+// that read back exactly. Layouts are declared before the kernels, one line for each text; names
+// come from ir_layout_name, else l0, l1...
+#include "ir/ir_impl.h"
+
+#include <inttypes.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// --- growing text ---
+
+static void text_reserve(Text *t, size_t more) {
+    if (t->len + more + 1 <= t->cap)
+        return;
+    t->cap = 2 * (t->len + more) + 128;
+    char *grown = arena_alloc(t->arena, t->cap);
+    if (t->len)
+        memcpy(grown, t->data, t->len);
+    t->data = grown;
+}
+
+void text_add(Text *t, const char *s, size_t len) {
+    text_reserve(t, len);
+    memcpy(t->data + t->len, s, len);
+    t->len += len;
+    t->data[t->len] = 0;
+}
+
+void text_str(Text *t, const char *s) {
+    text_add(t, s, strlen(s));
+}
+
+void text_format(Text *t, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    char small[256];
+    int n = vsnprintf(small, sizeof small, format, args);
+    va_end(args);
+    if (n >= 0 && (size_t)n < sizeof small) {
+        text_add(t, small, (size_t)n);
+        return;
+    }
+    va_start(args, format);
+    text_str(t, arena_vprintf(t->arena, format, args));
+    va_end(args);
+}
+
+// --- constants and references ---
+
+// 1e+06 -> 1e6, 1e-05 -> 1e-5, 5 -> 5.0
+static void float_tidy(const char *from, char *to) {
+    const char *e = strchr(from, 'e');
+    size_t head = e ? (size_t)(e - from) : strlen(from);
+    memcpy(to, from, head);
+    to[head] = 0;
+    if (!e) {
+        if (!strchr(to, '.'))
+            strcat(to, ".0");
+        return;
+    }
+    char *at = to + head;
+    *at++ = 'e';
+    if (e[1] == '-')
+        *at++ = '-';
+    e += 1 + (e[1] == '-' || e[1] == '+');
+    while (*e == '0' && e[1])
+        e++;
+    strcpy(at, e);
+}
+
+static void print_float(Text *t, DType dtype, double f) {
+    if (isnan(f)) {
+        text_str(t, "nan");
+        return;
+    }
+    if (isinf(f)) {
+        text_str(t, f < 0 ? "-inf" : "inf");
+        return;
+    }
+    char raw[48], tidy[48];
+    if (f == trunc(f) && fabs(f) < 1e6) {
+        snprintf(raw, sizeof raw, "%.0f", f);
+    } else {
+        for (int digits = 1; digits <= 17; digits++) {
+            snprintf(raw, sizeof raw, "%.*g", digits, f);
+            if (ir_round(dtype, strtod(raw, NULL)) == f)
+                break;
+        }
+    }
+    float_tidy(raw, tidy);
+    text_str(t, tidy);
+}
+
+static void print_const(Text *t, const Value *v) {
+    DType dtype = v->type.dtype;
+    if (dtype == DT_BOOL) {
+        text_str(t, v->u.i ? "true" : "false");
+        return;
+    }
+    if (dtype_is_float(dtype))
+        print_float(t, dtype, v->u.f);
+    else if (dtype == DT_U64)
+        text_format(t, "%" PRIu64, (uint64_t)v->u.i);
+    else
+        text_format(t, "%" PRId64, v->u.i);
+    if (dtype != DT_INDEX)
+        text_format(t, ":%s", dtype_name(dtype));
+}
+
+void print_value(Text *t, const Value *v) {
+    if (v->kind == VALUE_CONST)
+        print_const(t, v);
+    else if (v->kind == VALUE_IOTA)
+        text_str(t, v->axis->name);
+    else
+        text_format(t, "%%%s", v->name ? v->name : "?");
+}
+
+static void print_string(Text *t, const char *s) {
+    text_str(t, "\"");
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c == '"' || c == '\\')
+            text_format(t, "\\%c", c);
+        else if (c == '\n')
+            text_str(t, "\\n");
+        else if (c == '\t')
+            text_str(t, "\\t");
+        else if (c < 0x20 || c == 0x7f)
+            text_format(t, "\\x%02x", c);
+        else
+            text_add(t, s, 1);
+    }
+    text_str(t, "\"");
+}
+
+// --- the printer ---
+
+typedef struct LayoutUse {
+    const Kernel *kernel;
+    const Layout *layout;
+    Str text, name;
+} LayoutUse;
+
+typedef struct Printer {
+    Text t;
+    const Module *module;
+    const Kernel *kernel;
+    IrPrintOptions opts;
+    int depth;
+    LayoutUse *use;
+    uint32_t nuse, use_cap;
+} Printer;
+
+static Str layout_known_name(const Printer *p, Str text) {
+    const struct LayoutNames *names = p->module->layout_names;
+    for (uint32_t i = 0; i < names->len; i++)
+        if (names->data[i].text == text)
+            return names->data[i].name;
+    return NULL;
+}
+
+static bool layout_name_taken(const Printer *p, Str name) {
+    const struct LayoutNames *names = p->module->layout_names;
+    for (uint32_t i = 0; i < names->len; i++)
+        if (names->data[i].name == name)
+            return true;
+    for (uint32_t i = 0; i < p->nuse; i++)
+        if (p->use[i].name == name)
+            return true;
+    return false;
+}
+
+static Str layout_new_name(const Printer *p) {
+    for (int i = 0;; i++) {
+        char text[16];
+        snprintf(text, sizeof text, "l%d", i);
+        Str name = intern_cstr(p->module->interner, text);
+        if (!layout_name_taken(p, name))
+            return name;
+    }
+}
+
+static void use_layout(Printer *p, const Layout *l) {
+    for (uint32_t i = 0; i < p->nuse; i++)
+        if (p->use[i].layout == l && p->use[i].kernel == p->kernel)
+            return;
+    Str text = intern_cstr(p->module->interner, layout_text(p->t.arena, p->kernel, l));
+    Str name = layout_known_name(p, text);
+    for (uint32_t i = 0; i < p->nuse && !name; i++)
+        if (p->use[i].text == text)
+            name = p->use[i].name;
+    if (!name)
+        name = layout_new_name(p);
+    if (p->nuse == p->use_cap) {
+        p->use_cap = p->use_cap ? 2 * p->use_cap : 16;
+        LayoutUse *grown = ARENA_ARRAY(p->t.arena, LayoutUse, p->use_cap);
+        if (p->nuse)
+            memcpy(grown, p->use, p->nuse * sizeof *grown);
+        p->use = grown;
+    }
+    p->use[p->nuse++] = (LayoutUse){p->kernel, l, text, name};
+}
+
+static bool prints_regions(const Printer *p, const Op *op) {
+    return !(p->opts.plan && op->kind == OP_LAUNCH);
+}
+
+static void use_layouts(Printer *p, const Region *r) {
+    for (int i = 0; i < r->narg; i++)
+        if (r->arg[i]->type.layout)
+            use_layout(p, r->arg[i]->type.layout);
+    for (const Op *op = r->first; op; op = op->next) {
+        if (op->def_mem && op->def_mem->layout)
+            use_layout(p, op->def_mem->layout);
+        for (int i = 0; i < op->nres; i++)
+            if (op->res[i]->type.layout)
+                use_layout(p, op->res[i]->type.layout);
+        for (int i = 0; prints_regions(p, op) && i < op->nregion; i++)
+            use_layouts(p, op->region[i]);
+    }
+}
+
+static void put_layout(Printer *p, const Layout *l) {
+    for (uint32_t i = 0; i < p->nuse; i++) {
+        if (p->use[i].layout == l && p->use[i].kernel == p->kernel) {
+            text_format(&p->t, "#%s", p->use[i].name);
+            return;
+        }
+    }
+    text_str(&p->t, "#?");
+}
+
+static const char *axis_name(const Printer *p, uint16_t id) {
+    return id < p->kernel->naxis ? p->kernel->axis[id]->name : "?";
+}
+
+static void put_axes(Printer *p, AxisSet s) {
+    if (s.n == 0)
+        return;
+    text_str(&p->t, "[");
+    for (int i = 0; i < s.n; i++)
+        text_format(&p->t, "%s%s", i ? ", " : "", axis_name(p, s.id[i]));
+    text_str(&p->t, "]");
+}
+
+static void put_type(Printer *p, Type type) {
+    text_format(&p->t, "%s%s", type.is_async ? "async " : "", dtype_name(type.dtype));
+    put_axes(p, type.axes);
+    if (type.layout)
+        put_layout(p, type.layout);
+}
+
+static void put_values(Printer *p, int n, Value *const *values, const char *before) {
+    for (int i = 0; i < n; i++) {
+        text_str(&p->t, i ? ", " : before);
+        print_value(&p->t, values[i]);
+    }
+}
+
+static void put_memref(Printer *p, const Op *op, int i) {
+    const MemRef *r = &op->mem[i];
+    text_format(&p->t, "@%s", r->mem->name);
+    if (r->nidx) {
+        put_values(p, r->nidx, op->in + r->first, "[");
+        text_str(&p->t, "]");
+    }
+    if (r->pos >= 0 && r->pos < op->nin) {
+        put_values(p, 1, &op->in[r->pos], "(");
+        text_str(&p->t, ")");
+    }
+    for (int j = 0; j < r->nrename; j++)
+        text_format(&p->t, "%s%s = %s", j ? ", " : "[", axis_name(p, r->rename[j].from),
+                    axis_name(p, r->rename[j].to));
+    if (r->nrename)
+        text_str(&p->t, "]");
+}
+
+static void put_memrefs(Printer *p, const Op *op, int from) {
+    for (int i = from; i < op->nmem; i++) {
+        text_str(&p->t, i > from ? ", " : " ");
+        put_memref(p, op, i);
+    }
+}
+
+static void put_clause(Printer *p, const char *word, const Value *v) {
+    text_format(&p->t, " %s ", word);
+    print_value(&p->t, v);
+}
+
+// --- forms ---
+
+static void put_bracket_axes(Printer *p, const Op *op) {
+    text_str(&p->t, "[");
+    for (int i = 0; i < op->naxes; i++)
+        text_format(&p->t, "%s%s", i ? ", " : "", op->axes[i]->name);
+    text_str(&p->t, "]");
+}
+
+static void put_range(Printer *p, const Value *lo, const Value *hi) {
+    text_str(&p->t, " in ");
+    print_value(&p->t, lo);
+    text_str(&p->t, "..");
+    print_value(&p->t, hi);
+}
+
+static void put_axis(Printer *p, const Op *op) {
+    const Axis *a = op->axes[0];
+    text_format(&p->t, " %s", a->name);
+    if (a->of)
+        text_format(&p->t, " of %s", a->of->name);
+    if (op->nin == 2)
+        put_range(p, op->in[0], op->in[1]);
+    if (a->like)
+        text_format(&p->t, " like %s", a->like->name);
+    if (a->size)
+        text_format(&p->t, " by %u", a->size);
+}
+
+static int binder_operands(const Op *op) {
+    int n = 0;
+    for (int i = 0; i < op->nbinders; i++)
+        n += op->binder[i].has_step ? 3 : 2;
+    return n;
+}
+
+static void put_binders(Printer *p, const Op *op) {
+    for (int i = 0; i < op->nbinders; i++) {
+        const Binder *b = &op->binder[i];
+        text_str(&p->t, i ? ", " : " ");
+        if (b->axis)
+            text_str(&p->t, b->axis->name);
+        else
+            text_format(&p->t, "%%%s", b->var->name);
+        put_range(p, op->in[b->first], op->in[b->first + 1]);
+        if (b->has_step)
+            put_clause(p, "step", op->in[b->first + 2]);
+    }
+    for (int i = 0; i < op->ncarry; i++) {
+        text_str(&p->t, i ? ", " : " carry (");
+        print_value(&p->t, op_carry_arg(op, i));
+        text_str(&p->t, " = ");
+        print_value(&p->t, op_carry_init(op, i));
+        text_str(&p->t, " : ");
+        put_type(p, op_carry_arg(op, i)->type);
+    }
+    if (op->ncarry)
+        text_str(&p->t, ")");
+    int captured = op->nin - op->ncarry - binder_operands(op);
+    if (captured <= 0 && !op->nmem)
+        return;
+    text_str(&p->t, " args(");
+    put_values(p, captured, op->in + binder_operands(op), "");
+    for (int i = 0; i < op->nmem; i++)
+        text_format(&p->t, "%s@%s", i ? ", " : "; ", op->mem[i].mem->name);
+    text_str(&p->t, ")");
+}
+
+static void put_copy(Printer *p, const Op *op) {
+    static const char *const words[] = {" ", " to ", " signal "};
+    for (int i = 0; i < op->nmem && i < 3; i++) {
+        text_str(&p->t, words[i]);
+        put_memref(p, op, i);
+    }
+}
+
+static void put_operands(Printer *p, const Op *op) {
+    switch (op_info(op->kind)->form) {
+    case FORM_PLAIN:
+    case FORM_IF:
+        put_values(p, op->nin, op->in, " ");
+        break;
+    case FORM_ALONG:
+    case FORM_DOT:
+        put_bracket_axes(p, op);
+        put_values(p, op->nin, op->in, " ");
+        break;
+    case FORM_AXISREF:
+        text_format(&p->t, " %s", op->axes[0]->name);
+        break;
+    case FORM_INSIDE:
+        if (op->naxes)
+            text_format(&p->t, " %s", op->axes[0]->name);
+        put_memrefs(p, op, 0);
+        break;
+    case FORM_TAKE:
+        put_values(p, 1, op->in, " ");
+        for (int i = 0; i < op->naxes; i++) {
+            text_format(&p->t, ", %s = ", op->axes[i]->name);
+            print_value(&p->t, op->in[1 + i]);
+        }
+        if (op->has_else)
+            put_clause(p, "else", op->in[op->nin - 1]);
+        break;
+    case FORM_LOAD:
+        put_memrefs(p, op, 0);
+        if (op->has_else)
+            put_clause(p, "else", op->in[op->nin - 1]);
+        break;
+    case FORM_STORE:
+    case FORM_PUT:
+        put_memrefs(p, op, 0);
+        put_values(p, 1, &op->in[op->nin - 1], ", ");
+        break;
+    case FORM_AXIS:
+        put_axis(p, op);
+        break;
+    case FORM_BINDERS:
+        put_binders(p, op);
+        break;
+    case FORM_YIELD:
+        put_values(p, op->nin - op->has_stop, op->in, " ");
+        if (op->has_stop)
+            put_clause(p, "stop", op->in[op->nin - 1]);
+        break;
+    case FORM_TEMP:
+    case FORM_BUF:
+        break;
+    case FORM_MEMREF:
+    case FORM_CHAN:
+    case FORM_CHANOP:
+    case FORM_GET:
+        put_memrefs(p, op, 0);
+        break;
+    case FORM_COPY:
+        put_copy(p, op);
+        break;
+    }
+}
+
+// --- attributes, types ---
+
+static void put_attr_value(Printer *p, AttrId id, const Attr *a) {
+    Text *t = &p->t;
+    int n = a ? a->n : 0;
+    switch (attr_type(id)) {
+    case ATTR_TYPE_INT:
+        text_format(t, "%" PRId64, a ? a->i : attr_default(id));
+        return;
+    case ATTR_TYPE_BOOL:
+        text_str(t, (a ? a->i : attr_default(id)) ? "true" : "false");
+        return;
+    case ATTR_TYPE_NAME:
+        text_str(t, a ? a->s : "_");
+        return;
+    case ATTR_TYPE_STR:
+        print_string(t, a ? a->s : "");
+        return;
+    case ATTR_TYPE_INTS:
+        text_str(t, "[");
+        for (int i = 0; i < n; i++)
+            text_format(t, "%s%" PRId64, i ? ", " : "", a->ints[i]);
+        break;
+    case ATTR_TYPE_NAMES:
+        text_str(t, "[");
+        for (int i = 0; i < n; i++)
+            text_format(t, "%s%s", i ? ", " : "", a->names[i]);
+        break;
+    case ATTR_TYPE_AXES:
+        text_str(t, "[");
+        for (int i = 0; i < n; i++)
+            text_format(t, "%s%s", i ? ", " : "", a->axes[i]->name);
+        break;
+    }
+    text_str(t, "]");
+}
+
+static void put_attrs(Printer *p, const Op *op) {
+    const OpInfo *row = op_info(op->kind);
+    bool any = false;
+    if (p->opts.generic && row->kinds) {
+        text_format(&p->t, " {kind = %s", row->kinds[op->sub]);
+        any = true;
+    }
+    for (int i = 0; i < row->nattrs; i++) {
+        const Attr *a = op_attr(op, row->attrs[i]);
+        if (!a && !p->opts.generic)
+            continue;
+        text_format(&p->t, "%s%s = ", any ? ", " : " {", attr_name(row->attrs[i]));
+        put_attr_value(p, row->attrs[i], a);
+        any = true;
+    }
+    if (any)
+        text_str(&p->t, "}");
+}
+
+static void put_mem_type(Printer *p, const Mem *m, OpForm form) {
+    if (form == FORM_CHAN)
+        return;
+    text_format(&p->t, " : %s", dtype_name(m->dtype));
+    if (form == FORM_BUF) {
+        put_axes(p, m->axes);
+        if (m->layout)
+            put_layout(p, m->layout);
+    } else if (m->rank) {
+        put_values(p, m->rank, m->dim, "[");
+        text_str(&p->t, "]");
+    }
+}
+
+static void put_header(Printer *p, const Op *op) {
+    const OpInfo *row = op_info(op->kind);
+    for (int i = 0; i < op->nres; i++)
+        text_format(&p->t, "%s%%%s", i ? ", " : "", op->res[i]->name);
+    if (op->def_mem)
+        text_format(&p->t, "@%s", op->def_mem->name);
+    if (op->nres || op->def_mem)
+        text_str(&p->t, " = ");
+    if (p->opts.generic)
+        text_format(&p->t, "\"%s\"", row->text);
+    else if (row->kinds)
+        text_format(&p->t, "%s.%s", row->text, row->kinds[op->sub]);
+    else
+        text_str(&p->t, row->text);
+    put_operands(p, op);
+    put_attrs(p, op);
+    for (int i = 0; i < op->nres; i++) {
+        text_str(&p->t, i ? ", " : " : ");
+        put_type(p, op->res[i]->type);
+    }
+    if (op->def_mem)
+        put_mem_type(p, op->def_mem, row->form);
+}
+
+// --- regions and kernels ---
+
+static void put_indent(Printer *p) {
+    for (int i = 0; i < p->depth; i++)
+        text_str(&p->t, "  ");
+}
+
+static void put_ops(Printer *p, const Region *r);
+
+static void put_region(Printer *p, const Region *r) {
+    text_str(&p->t, " {\n");
+    p->depth++;
+    put_ops(p, r);
+    p->depth--;
+    put_indent(p);
+    text_str(&p->t, "}");
+}
+
+static void put_ops(Printer *p, const Region *r) {
+    for (const Op *op = r->first; op; op = op->next) {
+        put_indent(p);
+        put_header(p, op);
+        for (int i = 0; prints_regions(p, op) && i < op->nregion; i++)
+            if (i == 0 || op->region[i]->first)
+                put_region(p, op->region[i]);
+        if (p->opts.spans && op->span.end > op->span.begin)
+            text_format(&p->t, " !%u+%u", op->span.begin, op->span.end - op->span.begin);
+        text_str(&p->t, "\n");
+    }
+}
+
+static void put_mem_attrs(Printer *p, const Mem *m) {
+    Text *t = &p->t;
+    const char *sep = " {";
+    if (m->align) {
+        text_format(t, "%salign = %u", sep, m->align);
+        sep = ", ";
+    }
+    if (m->inner >= 0) {
+        text_format(t, "%sinner = %d", sep, m->inner);
+        sep = ", ";
+    }
+    if (m->sdiv > 1) {
+        text_format(t, "%ssdiv = %u", sep, m->sdiv);
+        sep = ", ";
+    }
+    if (m->fits32) {
+        text_format(t, "%sfits32 = true", sep);
+        sep = ", ";
+    }
+    if (m->absent) {
+        text_format(t, "%sabsent = true", sep);
+        sep = ", ";
+    }
+    if (*sep == ',')
+        text_str(t, "}");
+}
+
+static void put_param(Printer *p, const Param *param) {
+    static const char *const modes[] = {"in", "out", "inout"};
+    Text *t = &p->t;
+    switch (param->kind) {
+    case PARAM_DIM:
+        text_format(t, "dim %s", param->axis->name);
+        if (value_is_const(param->value))
+            text_format(t, " = %" PRId64, param->value->u.i);
+        break;
+    case PARAM_SCALAR:
+        text_format(t, "%%%s: %s", param->value->name, dtype_name(param->value->type.dtype));
+        if (param->has_default && param->dflt)
+            put_values(p, 1, &param->dflt, " = ");
+        break;
+    case PARAM_TENSOR:
+        text_format(t, "%s%s @%s: %s", modes[param->mem->mode], param->mem->opt ? " opt" : "",
+                    param->mem->name, dtype_name(param->mem->dtype));
+        if (param->mem->rank) {
+            put_values(p, param->mem->rank, param->mem->dim, "[");
+            text_str(t, "]");
+        }
+        put_mem_attrs(p, param->mem);
+        break;
+    }
+}
+
+static void put_kernel(Printer *p, const Kernel *k) {
+    p->kernel = k;
+    text_format(&p->t, "kernel %s(", k->name);
+    for (int i = 0; i < k->nparam; i++) {
+        if (i)
+            text_str(&p->t, ", ");
+        put_param(p, &k->param[i]);
+    }
+    text_str(&p->t, ")");
+    if (k->variant_of)
+        text_format(&p->t, " of %s", k->variant_of->name);
+    if (p->opts.spans && k->span.end > k->span.begin)
+        text_format(&p->t, " !%u+%u", k->span.begin, k->span.end - k->span.begin);
+    p->depth = 0;
+    put_region(p, k->body);
+    text_str(&p->t, "\n");
+}
+
+IrText ir_print(Arena *arena, const Module *m, IrPrintOptions opts) {
+    locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    locale_t old = uselocale(c);
+    Printer p = {.t = {.arena = arena}, .module = m, .opts = opts};
+    text_reserve(&p.t, 256);
+    if (!opts.kernel_only)
+        text_format(&p.t, "tir %s %s\n", stage_name(m->stage), m->target);
+    for (int i = 0; i < m->nkernel; i++) {
+        p.kernel = m->kernel[i];
+        use_layouts(&p, m->kernel[i]->body);
+    }
+    for (uint32_t i = 0; i < p.nuse; i++) {
+        bool first = true;
+        for (uint32_t j = 0; j < i; j++)
+            first &= p.use[j].name != p.use[i].name;
+        if (first)
+            text_format(&p.t, "layout #%s = %s\n", p.use[i].name, p.use[i].text);
+    }
+    for (int i = 0; i < m->nkernel; i++)
+        put_kernel(&p, m->kernel[i]);
+    uselocale(old);
+    freelocale(c);
+    return (IrText){.data = p.t.data, .len = p.t.len};
+}
+
+const char *op_text(Arena *arena, const Kernel *k, const Op *op) {
+    Printer p = {.t = {.arena = arena}, .module = k->module, .kernel = k};
+    text_reserve(&p.t, 64);
+    put_header(&p, op);
+    return p.t.data;
+}
