@@ -1,0 +1,169 @@
+/* Texts of syntax errors: see syntax_error.h.
+ *
+ * Bison gives the set of tokens that could stand at a place. People are told in their words: the
+ * tokens that start an expression become "an expression", operators that could go on with one are
+ * left out as long as something else is expected.
+ */
+#include "lang/syntax_error.h"
+
+#include "lang/scan.h"
+#include "lang_grammar.h"
+
+#include <string.h>
+
+enum { EXPECTED_SHOWN = 4 };
+
+static const char *const expr_starts[] = {
+    "a name", "an integer", "a number", "a string", "true", "false",
+    "inf",    "nan",        "-",        "!",        "~",    "(",
+};
+static const char *const stmt_starts[] = {
+    "let", "var",   "axis",     "temp",   "parallel", "for",     "while",
+    "if",  "break", "continue", "return", "atomic",   "scatter", "{",
+};
+static const char *const assign_ops[] = {
+    "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=",
+};
+static const char *const go_on[] = {
+    "||", "&&", "|", "^", "&", "==", "!=", "<",  ">",    "<=", ">=", "<<",
+    ">>", "+",  "-", "*", "/", "%",  "?",  "as", "else", "[",  "(",  ".",
+};
+
+#define LEN(array) (sizeof(array) / sizeof *(array))
+
+static bool list_has(const char *const *list, size_t len, const char *text) {
+    for (size_t i = 0; i < len; i++)
+        if (strcmp(list[i], text) == 0)
+            return true;
+    return false;
+}
+
+static bool expects(const SyntaxError *error, const char *alias) {
+    return list_has(error->expected, error->count, alias);
+}
+
+static void drop(SyntaxError *error, const char *const *list, size_t len) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < error->count; i++)
+        if (!list_has(list, len, error->expected[i]))
+            error->expected[kept++] = error->expected[i];
+    error->count = kept;
+}
+
+void syntax_error_expect(SyntaxError *error, const char *alias) {
+    if (error->count < SYNTAX_EXPECTED_MAX)
+        error->expected[error->count++] = alias;
+}
+
+static bool others_than(const SyntaxError *error, const char *const *list, size_t len) {
+    for (uint32_t i = 0; i < error->count; i++)
+        if (!list_has(list, len, error->expected[i]))
+            return true;
+    return false;
+}
+
+/* Replaces groups of tokens by words. */
+static void summarise(SyntaxError *error) {
+    bool expr = expects(error, "an integer") && expects(error, "(");
+    bool stmt = expects(error, "let");
+    bool assign = expects(error, "+=");
+    if (stmt || expr)
+        drop(error, expr_starts, LEN(expr_starts));
+    if (stmt)
+        drop(error, stmt_starts, LEN(stmt_starts));
+    if (assign)
+        drop(error, assign_ops, LEN(assign_ops));
+    if (others_than(error, go_on, LEN(go_on)))
+        drop(error, go_on, LEN(go_on));
+    if (stmt)
+        syntax_error_expect(error, "a statement");
+    else if (expr)
+        syntax_error_expect(error, "an expression");
+}
+
+/* Aliases such as "a name" are words, all others are text. */
+static const char *alias_quoted(ParseContext *ctx, const char *alias) {
+    return strchr(alias, ' ') ? alias : arena_printf(ctx->arena, "`%s`", alias);
+}
+
+static const char *expected_text(ParseContext *ctx, const SyntaxError *error) {
+    if (error->count == 0 || error->count > EXPECTED_SHOWN)
+        return "";
+    const char *text = "";
+    for (uint32_t i = 0; i < error->count; i++) {
+        const char *glue = i == 0 ? "expected " : i + 1 == error->count ? " or " : ", ";
+        text =
+            arena_printf(ctx->arena, "%s%s%s", text, glue, alias_quoted(ctx, error->expected[i]));
+    }
+    return text;
+}
+
+static const char *unexpected_text(ParseContext *ctx, Span at) {
+    if (ctx->last.kind == TOK_YYEOF)
+        return "unexpected end of file";
+    if (ctx->last.kind == TOK_STRING)
+        return "unexpected string";
+    uint32_t len;
+    const char *text = source_span_text(ctx->sources, at, &len);
+    return arena_printf(ctx->arena, "unexpected `%.*s`%s", len > 40 ? 40 : (int)len, text,
+                        len > 40 ? "..." : "");
+}
+
+/* Habits of other languages. */
+static void hint(ParseContext *ctx, Diag *diag, const SyntaxError *found) {
+    int kind = ctx->last.kind;
+    bool expr = expects(found, "an expression");
+    if (kind == TOK_TYPE && expr)
+        diag_hint(ctx->diags, diag, "a conversion is written `value as %s`",
+                  ctx->last.value.name.text);
+    else if (kind == TOK_ASSIGN && expects(found, "{"))
+        diag_hint(ctx->diags, diag, "equality is `==`");
+    else if (kind == TOK_COLON && expr)
+        diag_hint(ctx->diags, diag,
+                  "a part of an axis is an index with an axis of that range: "
+                  "`axis i in lo..hi;`");
+    else if (kind == TOK_FN && expects(found, "a statement"))
+        diag_hint(ctx->diags, diag, "functions stand at the top level of a file");
+    else if (kind == TOK_SEMICOLON && expects(found, "a statement"))
+        diag_hint(ctx->diags, diag, "there is no empty statement");
+    else if (kind != TOK_IDENT && kind != TOK_TYPE && token_text(kind) && found->count == 1 &&
+             strcmp(found->expected[0], "a name") == 0 && strlen(token_text(kind)) > 1 &&
+             token_text(kind)[0] >= 'a' && token_text(kind)[0] <= 'z')
+        diag_hint(ctx->diags, diag, "`%s` is a keyword", token_text(kind));
+}
+
+/* Whether the token stands on a later line than the end of the one before it. */
+static bool on_new_line(const ParseContext *ctx, Span at) {
+    uint32_t end = ctx->before.end;
+    if (!end)
+        return false;
+    return source_pos(ctx->sources, end).line < source_pos(ctx->sources, at.begin).line;
+}
+
+void syntax_error_report(ParseContext *ctx, SyntaxError *error) {
+    bool silent =
+        ctx->recovering || ctx->last.is_virtual || (ctx->recovering_top && ctx->depth_before == 0);
+    ctx->recovering = true;
+    ctx->recovering_top |= ctx->depth_before == 0;
+    if (silent)
+        return;
+    bool semicolon = expects(error, ";");
+    if (semicolon && (on_new_line(ctx, error->at) || ctx->last.kind == TOK_RBRACE ||
+                      ctx->last.kind == TOK_YYEOF)) {
+        Span gap = {ctx->before.end, ctx->before.end};
+        diag_add(ctx->diags, DIAG_SYNTAX, gap, "expected `;`");
+        return;
+    }
+    summarise(error);
+    const char *expected = expected_text(ctx, error);
+    Diag *diag = diag_add(ctx->diags, DIAG_SYNTAX, error->at, "%s%s%s",
+                          unexpected_text(ctx, error->at), *expected ? ", " : "", expected);
+    hint(ctx, diag, error);
+}
+
+void lang_yyerror(const Span *span, ParseContext *ctx, const char *message) {
+    (void)message;
+    if (!ctx->too_deep)
+        diag_add(ctx->diags, DIAG_TOO_DEEP, *span, "the text is nested too deeply here");
+    ctx->too_deep = true;
+}
