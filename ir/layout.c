@@ -280,6 +280,24 @@ uint32_t layout_free_bits(const Layout *l, unsigned dim) {
     return mask;
 }
 
+uint32_t layout_axis_inputs(const Layout *l, unsigned dim, const uint16_t *axes, unsigned naxes,
+                            uint32_t *mixed) {
+    uint32_t along = 0, found = 0;
+    for (unsigned i = 0; i < naxes; i++) {
+        int index = layout_axis_index(l, axes[i]);
+        if (index >= 0) {
+            along |= ((UINT32_C(1) << l->bits[index]) - 1) << layout_axis_shift(l, index);
+        }
+    }
+    *mixed = 0;
+    for (unsigned b = 0; b < l->nin[dim]; b++) {
+        bool inside = (l->col[dim][b] & along) != 0;
+        found |= inside ? UINT32_C(1) << b : 0;
+        *mixed |= inside && (l->col[dim][b] & ~along) != 0 ? UINT32_C(1) << b : 0;
+    }
+    return found;
+}
+
 // True if some column other than register bits in `used` touches the mask.
 static bool columns_touch(const Layout *l, uint32_t mask, uint32_t used) {
     for (unsigned d = 0; d < IN_DIMS; d++) {

@@ -77,6 +77,10 @@ uint32_t layout_coord(const Layout *l, const uint32_t in[IN_DIMS], uint16_t axis
 // Mask of the zero columns of `dim`: bits over which copies are held. `store`, `put`, `atomic` and
 // `print` run only where these bits are 0.
 uint32_t layout_free_bits(const Layout *l, unsigned dim);
+// Bits of `dim` that move along any of the given axes; *mixed those that also move along others (a
+// reduction needs none). In registers rep digits come on top: see layout_axis_rep.
+uint32_t layout_axis_inputs(const Layout *l, unsigned dim, const uint16_t *axes, unsigned naxes,
+                            uint32_t *mixed);
 // log2 of the run of consecutive elements along `axis` held by a thread, aligned to its length:
 // register bit reg_bits[i] steps by 2^i. reg_bits may be NULL, else holds LAYOUT_BITS_MAX.
 unsigned layout_run(const Layout *l, uint16_t axis, uint8_t *reg_bits);
@@ -137,6 +141,16 @@ const Layout *layout_shared(LayoutTable *table, const AxisSize *axes, unsigned n
 const Layout *layout_shared_box(LayoutTable *table, const AxisSize *axes, unsigned naxes,
                                 unsigned element_bits, unsigned swizzle);
 
+// The form of a buffer layout that an engine can address: the arguments that make it.
+typedef struct LayoutBox {
+    AxisSize axes[AXES_MAX]; // fastest first
+    uint8_t naxes;
+    unsigned swizzle; // bytes; 0 = none
+    uint32_t span;    // elements of axes[0] in one row; its remainder is outermost
+} LayoutBox;
+// Finds box so that buffer == layout_shared_box(table, box->axes, ..., box->swizzle).
+bool layout_box_of(LayoutTable *table, const Layout *buffer, unsigned element_bits, LayoutBox *box);
+
 // --- operations (layout_ops.c) ---
 // Without the axis: its bits become replicas, registers that held copies vanish.
 const Layout *layout_slice(LayoutTable *table, const Layout *l, uint16_t axis);
@@ -184,6 +198,9 @@ void layout_map_apply(const LayoutMap *map, const uint32_t in[IN_DIMS], uint32_t
 // b after a; a's outputs are b's inputs.
 void layout_map_compose(const LayoutMap *b, const LayoutMap *a, LayoutMap *out);
 ConvertClass layout_map_class(const LayoutMap *map);
+// log2 of the source registers that one register of the result may come from, chosen by lane and
+// warp bits: a CONVERT_LANES map takes 2^n shuffles and selects a register.
+unsigned layout_map_choices(const LayoutMap *map);
 
 // --- shared memory access (layout_access.c) ---
 // Offset of the element with coordinates along l->axis[].

@@ -139,15 +139,14 @@ static bool map_keeps(const LayoutMap *map, unsigned o) {
     return true;
 }
 
-static bool map_registers_uniform(const LayoutMap *map) {
+unsigned layout_map_choices(const LayoutMap *map) {
+    F2Basis chosen = {0};
     for (unsigned d = 0; d < IN_DIMS; d++) {
-        for (unsigned b = 0; b < map->nin[d]; b++) {
-            if (d != IN_REG && map->col[d][b][IN_REG] != 0) {
-                return false;
-            }
+        for (unsigned b = 0; b < map->nin[d] && d != IN_REG; b++) {
+            f2_add(&chosen, map->col[d][b][IN_REG]);
         }
     }
-    return true;
+    return chosen.rank;
 }
 
 ConvertClass layout_map_class(const LayoutMap *map) {
@@ -160,7 +159,7 @@ ConvertClass layout_map_class(const LayoutMap *map) {
     if (!map_keeps(map, IN_LANE)) {
         return CONVERT_LANES;
     }
-    if (!map_registers_uniform(map)) {
+    if (layout_map_choices(map) != 0) {
         return CONVERT_SELECTS;
     }
     return map_keeps(map, IN_REG) ? CONVERT_NOTHING : CONVERT_REGISTERS;

@@ -116,6 +116,21 @@ Test(layout_ops, run) {
     cr_expect_eq(layout_free_bits(of_text(table, "reg(n:1) lane(0, n:2, 0) warp(0)"), IN_LANE), 5u);
 }
 
+Test(layout_ops, axis_inputs) {
+    const Layout *acc = of_text(table, acc_text);
+    const uint16_t n[] = {N}, both[] = {M, N};
+    uint32_t mixed;
+    cr_expect_eq(layout_axis_inputs(acc, IN_REG, n, 1, &mixed), 0x7du);
+    cr_expect_eq(layout_axis_inputs(acc, IN_LANE, n, 1, &mixed), 3u);
+    cr_expect_eq(layout_axis_inputs(acc, IN_WARP, n, 1, &mixed), 0u);
+    cr_expect_eq(layout_axis_inputs(acc, IN_WARP, both, 2, &mixed), 7u);
+    const Layout *skew = of_text(table, "lane(n:1^m:1, n:1)");
+    cr_expect_eq(layout_axis_inputs(skew, IN_LANE, n, 1, &mixed), 3u);
+    cr_expect_eq(mixed, 1u);
+    cr_expect_eq(layout_axis_inputs(skew, IN_LANE, both, 2, &mixed), 3u);
+    cr_expect_eq(mixed, 0u);
+}
+
 static ConvertClass class_of(const char *src, const char *dst) {
     LayoutMap map;
     const Layout *a = of_text(table, src), *b = of_text(table, dst);

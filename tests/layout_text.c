@@ -23,7 +23,7 @@ Test(layout_text, round_trip) {
         "lane(0, 0, 0, 0, 0) warp(0, 0)",
         "off(k:1, k:2, m:1^k:2)",
         "off(k:1, m:1^k:1, m:3^k:4, m:2, k:3)",
-        "off(m:1, m:2) rep(k:5, m:3)",
+        "off(m:1, m:2) rep(m:3, k:5)",
         "rep(m:3, n:65535)",
         "reg(j:1, i:8, j:4) lane(j:2, i:1, i:2, i:4, 0) warp(i:16, i:32, i:64)",
     };
