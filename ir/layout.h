@@ -198,9 +198,17 @@ void layout_map_apply(const LayoutMap *map, const uint32_t in[IN_DIMS], uint32_t
 // b after a; a's outputs are b's inputs.
 void layout_map_compose(const LayoutMap *b, const LayoutMap *a, LayoutMap *out);
 ConvertClass layout_map_class(const LayoutMap *map);
-// log2 of the source registers that one register of the result may come from, chosen by lane and
-// warp bits: a CONVERT_LANES map takes 2^n shuffles and selects a register.
-unsigned layout_map_choices(const LayoutMap *map);
+// Source register of a map that stays in the warp: the one that the register bits give, XORed with
+// reg[i] in the threads where parity(lane & lanes[i]) ^ parity(warp & warps[i]) is 1. Hence one
+// result register is 2^n shuffles (none if the lane stays) and 2^n - 1 selects.
+typedef struct LayoutChoice {
+    uint8_t n;
+    uint32_t reg[LAYOUT_BITS_MAX], lanes[LAYOUT_BITS_MAX], warps[LAYOUT_BITS_MAX];
+} LayoutChoice;
+LayoutChoice layout_map_choice(const LayoutMap *map);
+// Inputs at which the element with coordinates along l->axis[] is held; free bits are 0. The rep
+// digits are written to both in[IN_REG] and in[IN_OFF].
+void layout_locate(const Layout *l, const uint32_t coord[AXES_MAX], uint32_t in[IN_DIMS]);
 
 // --- shared memory access (layout_access.c) ---
 // Offset of the element with coordinates along l->axis[].
@@ -225,6 +233,15 @@ typedef struct LayoutMatrix {
     uint8_t matrix[LAYOUT_BITS_MAX];
 } LayoutMatrix;
 LayoutMatrix layout_matrix_access(const Layout *regs, const Layout *buffer, unsigned element_bits);
+// What a conversion costs one warp, in cycles of the shared-memory pipe (a shuffle takes one, as a
+// wavefront does), and whether the cheaper way leads through shared memory.
+typedef struct LayoutPrice {
+    ConvertClass class;
+    bool shared;
+    unsigned cycles;
+} LayoutPrice;
+LayoutPrice layout_convert_price(LayoutTable *table, const Layout *src, const Layout *dst,
+                                 unsigned element_bits);
 // A buffer layout through which src's registers become dst's with the fewest wavefronts.
 const Layout *layout_swizzle_best(LayoutTable *table, const Layout *src, const Layout *dst,
                                   unsigned element_bits);

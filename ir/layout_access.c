@@ -8,29 +8,9 @@
 #include "ir/layout_f2.h"
 
 uint32_t layout_offset_of(const Layout *buffer, const uint32_t coord[AXES_MAX]) {
-    F2Basis basis = {0};
-    uint8_t bit[32];
-    uint32_t flat = 0, made, offset = 0, top = 0, weight = 1;
-    for (unsigned b = 0; b < buffer->nin[IN_OFF]; b++) {
-        unsigned rank = basis.rank;
-        if (f2_add(&basis, buffer->col[IN_OFF][b])) {
-            bit[rank] = (uint8_t)b;
-        }
-    }
-    for (int i = 0; i < buffer->naxes; i++) {
-        uint32_t low = coord[i] & (uint32_t)((UINT64_C(1) << buffer->bits[i]) - 1);
-        flat |= buffer->bits[i] == 0 ? 0 : low << layout_axis_shift(buffer, i);
-    }
-    f2_solve(&basis, flat, &made);
-    for (unsigned k = 0; k < basis.rank; k++) {
-        offset |= (made >> k & 1) << bit[k];
-    }
-    for (unsigned r = 0; r < buffer->nrep; r++) {
-        int i = layout_axis_index(buffer, buffer->rep[r].axis);
-        top += (coord[i] >> buffer->bits[i]) * weight;
-        weight *= buffer->rep[r].count;
-    }
-    return offset + (top << buffer->nin[IN_OFF]);
+    uint32_t in[IN_DIMS];
+    layout_locate(buffer, coord, in);
+    return in[IN_OFF];
 }
 
 // Some column other than the register bits in `used` moves the offset within `low`.

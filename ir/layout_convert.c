@@ -139,14 +139,42 @@ static bool map_keeps(const LayoutMap *map, unsigned o) {
     return true;
 }
 
-unsigned layout_map_choices(const LayoutMap *map) {
+LayoutChoice layout_map_choice(const LayoutMap *map) {
     F2Basis chosen = {0};
-    for (unsigned d = 0; d < IN_DIMS; d++) {
-        for (unsigned b = 0; b < map->nin[d] && d != IN_REG; b++) {
-            f2_add(&chosen, map->col[d][b][IN_REG]);
+    LayoutChoice choice = {0};
+    for (unsigned d = IN_LANE; d <= IN_WARP; d++) {
+        for (unsigned b = 0; b < map->nin[d]; b++) {
+            uint32_t reg = map->col[d][b][IN_REG], made;
+            if (f2_add(&chosen, reg)) {
+                choice.reg[choice.n++] = reg;
+            }
+            f2_solve(&chosen, reg, &made);
+            for (unsigned i = 0; i < choice.n; i++) {
+                uint32_t bit = (made >> i & 1) << b;
+                choice.lanes[i] |= d == IN_LANE ? bit : 0;
+                choice.warps[i] |= d == IN_WARP ? bit : 0;
+            }
         }
     }
-    return chosen.rank;
+    return choice;
+}
+
+void layout_locate(const Layout *l, const uint32_t coord[AXES_MAX], uint32_t in[IN_DIMS]) {
+    SourceBasis source = source_basis(l);
+    uint32_t flat = 0, top = 0, weight = 1;
+    memset(in, 0, IN_DIMS * sizeof in[0]);
+    for (int i = 0; i < l->naxes; i++) {
+        uint32_t low = coord[i] & ((UINT32_C(1) << l->bits[i]) - 1);
+        flat |= low << layout_axis_shift(l, i);
+    }
+    source_solve(&source, flat, in);
+    for (unsigned r = 0; r < l->nrep; r++) {
+        int i = layout_axis_index(l, l->rep[r].axis);
+        top += (coord[i] >> l->bits[i]) * weight;
+        weight *= l->rep[r].count;
+    }
+    in[IN_REG] += top << l->nin[IN_REG];
+    in[IN_OFF] += top << l->nin[IN_OFF];
 }
 
 ConvertClass layout_map_class(const LayoutMap *map) {
@@ -159,7 +187,7 @@ ConvertClass layout_map_class(const LayoutMap *map) {
     if (!map_keeps(map, IN_LANE)) {
         return CONVERT_LANES;
     }
-    if (layout_map_choices(map) != 0) {
+    if (layout_map_choice(map).n != 0) {
         return CONVERT_SELECTS;
     }
     return map_keeps(map, IN_REG) ? CONVERT_NOTHING : CONVERT_REGISTERS;

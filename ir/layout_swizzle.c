@@ -163,3 +163,38 @@ const Layout *layout_swizzle_best(LayoutTable *table, const Layout *src, const L
     }
     return best != NULL ? best : layout_shared_linear(table, NULL, 0);
 }
+
+// Latencies that no other work of the warp hides: a shared-memory round trip, a block barrier
+// (twice: before the buffer is read, and before it is written again), a cluster barrier.
+enum { PRICE_ROUND_TRIP = 30, PRICE_BARRIERS = 60, PRICE_CLUSTER = 400 };
+
+LayoutPrice layout_convert_price(LayoutTable *table, const Layout *src, const Layout *dst,
+                                 unsigned element_bits) {
+    LayoutPrice price = {.class = CONVERT_CTA, .cycles = UINT32_MAX};
+    LayoutMap map;
+    if (!layout_convert(src, dst, &map)) {
+        return price;
+    }
+    price.class = layout_map_class(&map);
+    if (price.class == CONVERT_NOTHING || price.class == CONVERT_REGISTERS) {
+        price.cycles = 0;
+        return price;
+    }
+    // A select is a quarter of a shuffle: 128 lanes a cycle against 32.
+    unsigned choices = layout_map_choice(&map).n, registers = layout_registers(dst);
+    if (price.class == CONVERT_SELECTS) {
+        price.cycles = (registers * ((1u << choices) - 1) + 3) / 4;
+        return price;
+    }
+    const Layout *buffer = layout_swizzle_best(table, src, dst, element_bits);
+    unsigned shared = total_wavefronts(src, dst, buffer, element_bits) + PRICE_ROUND_TRIP;
+    unsigned shuffles = registers << choices;
+    if (price.class == CONVERT_LANES) {
+        price.shared = shared < shuffles;
+        price.cycles = price.shared ? shared : shuffles;
+        return price;
+    }
+    price.shared = true;
+    price.cycles = shared + (price.class == CONVERT_CTA ? PRICE_CLUSTER : PRICE_BARRIERS);
+    return price;
+}

@@ -218,3 +218,25 @@ Test(layout_access, swizzle_best) {
     const Layout *none = layout_uniform(table, NULL, 0, 32, 4);
     cr_expect_not_null(layout_swizzle_best(table, none, none, 32));
 }
+
+Test(layout_access, price) {
+    const Layout *a = of_text(table, "reg(n:1, m:1) lane(n:2, n:4) warp(n:8)");
+    LayoutPrice p = layout_convert_price(table, a, a, 32);
+    cr_expect(p.class == CONVERT_NOTHING && p.cycles == 0);
+    p = layout_convert_price(table, a, of_text(table, "reg(m:1, n:1) lane(n:2, n:4) warp(n:8)"),
+                             32);
+    cr_expect(p.class == CONVERT_REGISTERS && p.cycles == 0);
+    p = layout_convert_price(table, a, of_text(table, "reg(n:1, m:1) lane(n:4, n:2) warp(n:8)"),
+                             32);
+    cr_expect(p.class == CONVERT_LANES && !p.shared && p.cycles == 4);
+    p = layout_convert_price(table, a, of_text(table, "reg(n:1, m:1) lane(n:2, n:8) warp(n:4)"),
+                             32);
+    cr_expect(p.class == CONVERT_WARPS && p.shared && p.cycles > 4);
+    cr_expect_eq(layout_convert_price(table, a, of_text(table, "reg(n:1)"), 32).cycles, UINT32_MAX);
+    // A full 32 x 32 transposition inside a warp: 32 choices a register, shared memory wins.
+    p = layout_convert_price(
+        table, of_text(table, "reg(m:1, m:2, m:4, m:8, m:16) lane(n:1, n:2, n:4, n:8, n:16)"),
+        of_text(table, "reg(n:1, n:2, n:4, n:8, n:16) lane(m:1, m:2, m:4, m:8, m:16)"), 32);
+    cr_expect(p.class == CONVERT_LANES && p.shared);
+    cr_expect_eq(p.cycles, 64u + 30);
+}

@@ -161,6 +161,26 @@ Test(layout_ops, convert_class) {
         layout_convert(of_text(table, "reg(n:1) rep(n:3)"), of_text(table, "reg(n:1)"), &map));
 }
 
+// Registers by the choice are those of the map.
+static void expect_choice(const Layout *src, const Layout *dst) {
+    LayoutMap map;
+    cr_assert(layout_convert(src, dst, &map));
+    LayoutChoice choice = layout_map_choice(&map);
+    uint32_t in[IN_DIMS] = {0}, out[IN_DIMS], only[IN_DIMS] = {0};
+    do {
+        layout_map_apply(&map, in, out);
+        uint32_t want = out[IN_REG];
+        only[IN_REG] = in[IN_REG];
+        layout_map_apply(&map, only, out);
+        for (unsigned i = 0; i < choice.n; i++) {
+            int odd = __builtin_parity(in[IN_LANE] & choice.lanes[i]) ^
+                      __builtin_parity(in[IN_WARP] & choice.warps[i]);
+            out[IN_REG] ^= odd != 0 ? choice.reg[i] : 0;
+        }
+        cr_assert_eq(out[IN_REG], want);
+    } while (next_input(dst, false, in));
+}
+
 static uint32_t next_random(uint32_t *state) {
     *state = *state * 1664525u + 1013904223u;
     return *state >> 8;
@@ -208,6 +228,7 @@ Test(layout_ops, convert_random) {
             layout_map_apply(&both, in, got);
             cr_assert_eq(memcmp(got, want, sizeof got), 0);
         } while (next_input(b, false, in));
+        expect_choice(a, b);
         LayoutMap self;
         cr_assert(layout_convert(a, a, &self));
         cr_assert_eq(layout_map_class(&self), CONVERT_NOTHING);
@@ -221,5 +242,20 @@ Test(layout_ops, slice_random) {
         expect_broadcast(a, layout_slice(table, a, M));
         expect_broadcast(a, layout_slice(table, a, N));
         expect_cover(layout_slice(table, a, N), false);
+    }
+}
+
+Test(layout_ops, locate_random) {
+    uint32_t state = 3;
+    for (unsigned i = 0; i < 40; i++) {
+        const Layout *a = random_layout(&state, i % 2 == 0);
+        uint32_t in[IN_DIMS], coord[AXES_MAX], got[AXES_MAX];
+        for (coord[0] = 0; coord[0] < layout_size(a, M); coord[0]++) {
+            for (coord[1] = 0; coord[1] < layout_size(a, N); coord[1]++) {
+                layout_locate(a, coord, in);
+                layout_apply(a, in, got);
+                cr_assert(got[0] == coord[0] && got[1] == coord[1]);
+            }
+        }
     }
 }

@@ -83,3 +83,32 @@ Test(layout_text, short_buffer) {
     cr_expect_str_eq(buffer, "reg(n:1");
     cr_expect_eq(layout_print(l, NULL, 0, axis_name, NULL), n);
 }
+
+// Any text is refused or reads back; nothing is read out of bounds.
+Test(layout_text, mutations) {
+    static const char start[] = "reg(n:1, m:2^n:4) lane(n:2, 0) warp(m:1) rep(n:11)";
+    static const char letters[] = "reglanwpoffcta()(),:^0123456789nmkx ";
+    uint32_t state = 1;
+    for (unsigned i = 0; i < 4000; i++) {
+        char text[sizeof start];
+        memcpy(text, start, sizeof text);
+        for (unsigned edits = 0; edits < 1 + i % 4; edits++) {
+            state = state * 1664525u + 1013904223u;
+            text[(state >> 8) % (sizeof start - 1)] = letters[(state >> 20) % (sizeof letters - 1)];
+        }
+        size_t length = (state >> 4) % 3 == 0 ? (state >> 12) % sizeof start : sizeof start - 1;
+        char *exact = malloc(length == 0 ? 1 : length); // no final 0
+        memcpy(exact, text, length);
+        size_t at = 0;
+        const char *error = NULL;
+        const Layout *l = layout_parse(table, exact, length, &at, axis_find, NULL, &error);
+        cr_assert((l == NULL) == (error != NULL));
+        cr_assert_leq(at, length);
+        if (l != NULL) {
+            char buffer[256];
+            layout_print(l, buffer, sizeof buffer, axis_name, NULL);
+            cr_assert_eq(of_text(table, buffer), l);
+        }
+        free(exact);
+    }
+}
