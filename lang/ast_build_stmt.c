@@ -64,7 +64,7 @@ Stmt *ast_stmt_block(ParseContext *ctx, Span span, Block *block) {
 
 Stmt *ast_stmt_expr(ParseContext *ctx, Span span, Expr *expr) {
     if (expr->kind != EXPR_CALL && expr->kind != EXPR_ERROR) {
-        Diag *diag = diag_add(ctx->diags, DIAG_SYNTAX, span, "this statement does nothing");
+        Diag *diag = diag_add(ctx->diags, DIAG_SYNTAX, expr->span, "this statement does nothing");
         diag_hint(ctx->diags, diag, "only a call such as `assert(...)` is a statement");
         return NULL;
     }

@@ -206,6 +206,8 @@ clauses:
     %empty                                      { $$ = ast_clauses(ctx); }
   | clauses "where" exprs                       { $$ = ast_clause_where(ctx, $1, $3); }
   | clauses "schedule" target "{" sched "}"     { $$ = ast_clause_schedule(ctx, $1, span_join(@2, @6), $3, $5); }
+  | clauses "schedule" target "{" sched error "}"
+                                                { $$ = ast_clause_schedule(ctx, $1, span_join(@2, @7), $3, $5); yyerrok; }
   ;
 target:
     %empty                                      { $$ = (Name){0}; }

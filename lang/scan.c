@@ -172,13 +172,13 @@ int scan_punct(const char *text, uint32_t *len) {
     return kind;
 }
 
-int scan_bad_char(ParseContext *ctx, const char *text, uint32_t len, Span span) {
+int scan_bad_char(ParseContext *ctx, const char *text, Span span) {
     unsigned char c = (unsigned char)*text;
     if (c >= 0x80) {
+        int bytes = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
         if (!ctx->bad_utf8)
             diag_add(ctx->diags, DIAG_BAD_CHAR, span,
-                     "`%.*s` cannot stand outside strings and comments", len > 40 ? 40 : (int)len,
-                     text);
+                     "`%.*s` cannot stand outside strings and comments", bytes, text);
     } else if (c < 0x20 || c == 0x7f) {
         diag_add(ctx->diags, DIAG_BAD_CHAR, span, "unexpected control character 0x%02x", c);
     } else {

@@ -22,7 +22,7 @@ int scan_string(ParseContext *ctx, TokenValue *value, const char *text, uint32_t
 int scan_bad_number(ParseContext *ctx, TokenValue *value, const char *text, uint32_t len,
                     Span span);
 int scan_bad_string(ParseContext *ctx, TokenValue *value, Span span);
-int scan_bad_char(ParseContext *ctx, const char *text, uint32_t len, Span span);
+int scan_bad_char(ParseContext *ctx, const char *text, Span span);
 void scan_bad_comment(ParseContext *ctx, Span span);
 void scan_doc(ParseContext *ctx, const char *text, uint32_t len, Span span);
 /* The longest punctuator that `text` starts with: its kind and *len; 0 where there is none. */

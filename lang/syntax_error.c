@@ -109,6 +109,13 @@ static const char *unexpected_text(ParseContext *ctx, Span at) {
                         len > 40 ? "..." : "");
 }
 
+/* `x++`, `x--` */
+static bool is_doubled(const ParseContext *ctx, Span at) {
+    uint32_t len;
+    const char *text = source_span_text(ctx->sources, (Span){at.begin, at.begin + 2}, &len);
+    return len == 2 && text[0] == text[1] && (text[0] == '+' || text[0] == '-');
+}
+
 /* Habits of other languages. */
 static void hint(ParseContext *ctx, Diag *diag, const SyntaxError *found) {
     int kind = ctx->last.kind;
@@ -118,10 +125,12 @@ static void hint(ParseContext *ctx, Diag *diag, const SyntaxError *found) {
                   ctx->last.value.name.text);
     else if (kind == TOK_ASSIGN && expects(found, "{"))
         diag_hint(ctx->diags, diag, "equality is `==`");
-    else if (kind == TOK_COLON && expr)
+    else if (kind == TOK_COLON && expects(found, "]"))
         diag_hint(ctx->diags, diag,
                   "a part of an axis is an index with an axis of that range: "
                   "`axis i in lo..hi;`");
+    else if (is_doubled(ctx, found->at))
+        diag_hint(ctx->diags, diag, "write `%s= 1`", token_text(kind));
     else if (kind == TOK_FN && expects(found, "a statement"))
         diag_hint(ctx->diags, diag, "functions stand at the top level of a file");
     else if (kind == TOK_SEMICOLON && expects(found, "a statement"))
