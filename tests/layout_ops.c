@@ -259,3 +259,18 @@ Test(layout_ops, locate_random) {
         }
     }
 }
+
+Test(layout_ops, swizzle_random) {
+    uint32_t state = 5;
+    const AxisSize axes[] = {{N, 16}, {M, 8}};
+    const Layout *plain = layout_shared_linear(table, axes, 2);
+    for (unsigned i = 0; i < 40; i++) {
+        const Layout *a = random_layout(&state, false), *b = random_layout(&state, false);
+        const Layout *best = layout_swizzle_best(table, a, b, 8u << i % 4);
+        expect_cover(best, true);
+        expect_convert(best, b, false);
+        unsigned bits = 8u << i % 4;
+        cr_expect_leq(layout_wavefronts(a, best, bits) + layout_wavefronts(b, best, bits),
+                      layout_wavefronts(a, plain, bits) + layout_wavefronts(b, plain, bits));
+    }
+}
