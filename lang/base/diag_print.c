@@ -37,7 +37,7 @@ static void print_repeat(Printer *printer, char c, uint32_t count) {
 }
 
 static void print_number(Printer *printer, const char *format, uint32_t value) {
-    char buffer[16];
+    char buffer[64];
     snprintf(buffer, sizeof buffer, format, value);
     print_text(printer, buffer);
 }
