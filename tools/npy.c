@@ -219,7 +219,7 @@ static bool find_header(const char *name, const char *bytes, size_t size, size_t
 bool npy_parse(const char *name, const char *bytes, size_t size, HostTensor *out,
                ToolError *error) {
     *out = (HostTensor){0};
-    size_t start, length;
+    size_t start = 0, length = 0;
     if (!find_header(name, bytes, size, &start, &length, error))
         return false;
     Scanner scanner = {bytes + start, bytes + start + length};
