@@ -6,6 +6,7 @@
 // come from ir_layout_name, else l0, l1...
 #include "ir/ir_impl.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <locale.h>
 #include <math.h>
@@ -612,17 +613,39 @@ static void put_param(Printer *p, const Param *param) {
     }
 }
 
+// Letters, digits, `_`, and dots between those; not a number.
+static bool is_plain_name(const char *s) {
+    if (!*s || isdigit((unsigned char)*s))
+        return false;
+    for (const char *c = s; *c; c++)
+        if (!isalnum((unsigned char)*c) && *c != '_' &&
+            !(*c == '.' && c > s && (isalnum((unsigned char)c[1]) || c[1] == '_')))
+            return false;
+    return true;
+}
+
+static void put_kernel_name(Printer *p, const Kernel *k) {
+    if (is_plain_name(k->name))
+        text_str(&p->t, k->name);
+    else
+        print_string(&p->t, k->name);
+}
+
 static void put_kernel(Printer *p, const Kernel *k) {
     p->kernel = k;
-    text_format(&p->t, "kernel %s(", k->name);
+    text_str(&p->t, "kernel ");
+    put_kernel_name(p, k);
+    text_str(&p->t, "(");
     for (int i = 0; i < k->nparam; i++) {
         if (i)
             text_str(&p->t, ", ");
         put_param(p, &k->param[i]);
     }
     text_str(&p->t, ")");
-    if (k->variant_of)
-        text_format(&p->t, " of %s", k->variant_of->name);
+    if (k->variant_of) {
+        text_str(&p->t, " of ");
+        put_kernel_name(p, k->variant_of);
+    }
     if (p->opts.spans && k->span.end > k->span.begin)
         text_format(&p->t, " !%u+%u", k->span.begin, k->span.end - k->span.begin);
     p->depth = 0;
