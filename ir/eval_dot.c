@@ -1,0 +1,114 @@
+// dot: contraction over the op's axes, every other axis kept.
+//
+// Products of operands of at most 24 bits of precision are exact in double; the sum is accumulated
+// in double in index order, started from `acc`, and rounded once. Integers accumulate with wrap.
+// All positions take part, padding too.
+#include "ir/eval_impl.h"
+
+// One row of results along the last axis of the domain, for one point of the others.
+typedef struct DotRow {
+    int64_t n; // results
+    const Tile *a, *b;
+    int64_t a_step, b_step; // along the row
+    Walk along;             // over the contracted axes; a full walk ends at its start
+} DotRow;
+
+static void row_floats(DotRow *r, const Cell *a, const Cell *b, Cell *acc) {
+    Walk *w = &r->along;
+    for (int64_t q = 0; q < w->count; q++, walk_next(w)) {
+        const Cell *x = a + w->at[0], *y = b + w->at[1];
+        if (r->a_step == 0 && r->b_step == 1) {
+            double factor = x->f;
+            for (int64_t j = 0; j < r->n; j++)
+                acc[j].f += factor * y[j].f;
+        } else {
+            for (int64_t j = 0; j < r->n; j++)
+                acc[j].f += x[j * r->a_step].f * y[j * r->b_step].f;
+        }
+    }
+}
+
+static void row_ints(DotRow *r, const Cell *a, const Cell *b, Cell *acc) {
+    Walk *w = &r->along;
+    for (int64_t q = 0; q < w->count; q++, walk_next(w)) {
+        const Cell *x = a + w->at[0], *y = b + w->at[1];
+        for (int64_t j = 0; j < r->n; j++)
+            acc[j].i = (int64_t)((uint64_t)acc[j].i +
+                                 (uint64_t)x[j * r->a_step].i * (uint64_t)y[j * r->b_step].i);
+    }
+}
+
+static void row_bads(DotRow *r, int64_t a, int64_t b, uint8_t *bad) {
+    Walk *w = &r->along;
+    for (int64_t q = 0; q < w->count; q++, walk_next(w)) {
+        const uint8_t *x = r->a->bad ? r->a->bad + a + w->at[0] : NULL;
+        const uint8_t *y = r->b->bad ? r->b->bad + b + w->at[1] : NULL;
+        for (int64_t j = 0; j < r->n; j++)
+            bad[j] |= (x ? x[j * r->a_step] : 0) | (y ? y[j * r->b_step] : 0);
+    }
+}
+
+static void dot_check(Eval *e, const Op *op, const Tile *out) {
+    Walk w;
+    if (!out->bad)
+        return;
+    walk_start(e, op, &w, out->axes);
+    for (int64_t p = 0; p < w.count; p++, walk_next(&w)) {
+        if (out->bad[p] == BAD_POISON && walk_is_inside(&w))
+            eval_fail(e, op, "poison reaches the inside element %s", eval_point(e, w.axes, w.pos));
+    }
+}
+
+void eval_dot(Eval *e, const Op *op) {
+    Type type = op->res[0]->type;
+    Tile *out = tile_new(e, op, type.dtype, type.axes);
+    const Tile *a = eval_value(e, op, op->in[0]), *b = eval_value(e, op, op->in[1]);
+    const Tile *acc = op->nin > 2 ? eval_value(e, op, op->in[2]) : NULL;
+    AxisSet contracted = axes_none();
+    for (int i = 0; i < op->naxes; i++)
+        axes_add(&contracted, op->axes[i]->id);
+
+    Walk w;
+    walk_start(e, op, &w, type.axes);
+    walk_part(e, op, &w, a);
+    walk_part(e, op, &w, b);
+    if (acc) {
+        int k = walk_tile(e, op, &w, acc);
+        for (int64_t p = 0; p < w.count; p++, walk_next(&w)) {
+            out->cell[p] = acc->cell[w.at[k]];
+            if (acc->bad && acc->bad[w.at[k]])
+                tile_bad(e, op, out)[p] = acc->bad[w.at[k]];
+        }
+    }
+    if (a->bad || b->bad)
+        tile_bad(e, op, out);
+
+    int last = type.axes.n - 1;
+    DotRow row = {.n = last < 0 ? 1 : w.n[last], .a = a, .b = b};
+    if (last >= 0) {
+        row.a_step = w.step[0][last];
+        row.b_step = w.step[1][last];
+        w.axes.n--;
+        w.count = row.n ? w.count / row.n : 0;
+    }
+    walk_start(e, op, &row.along, contracted);
+    walk_part(e, op, &row.along, a);
+    walk_part(e, op, &row.along, b);
+    for (int64_t at = 0; at < w.count; at++, walk_next(&w)) {
+        Cell *cell = out->cell + at * row.n;
+        if (dtype_is_float(a->dtype))
+            row_floats(&row, a->cell + w.at[0], b->cell + w.at[1], cell);
+        else
+            row_ints(&row, a->cell + w.at[0], b->cell + w.at[1], cell);
+        if (a->bad || b->bad)
+            row_bads(&row, w.at[0], w.at[1], out->bad + at * row.n);
+    }
+    for (int64_t p = 0; p < out->count; p++) {
+        if (dtype_is_float(type.dtype))
+            out->cell[p].f = numeric_round(type.dtype, out->cell[p].f);
+        else
+            out->cell[p].i = numeric_wrap(type.dtype, out->cell[p].i);
+    }
+    dot_check(e, op, out);
+    eval_set(e, op->res[0], out);
+}

@@ -1,0 +1,297 @@
+// Ops with regions: how axes and scalars are bound, and what loops carry.
+#include "ir/eval_impl.h"
+
+#include "ir/random.h"
+
+// --- binding ---
+
+// Size of an axis's windows; 0: one window over the whole range.
+static int64_t window_size(const Eval *e, const Axis *axis) {
+    return axis->size ? axis->size : e->opts.window;
+}
+
+static void bind_window(Eval *e, const Op *op, const Axis *axis, int64_t begin, int64_t hi) {
+    int64_t size = window_size(e, axis);
+    Window w = {.bound = true, .begin = begin, .end = hi};
+    if (size && hi - begin > size)
+        w.end = begin + size;
+    w.n = w.end > begin ? w.end - begin : 0;
+    if (axis->size && !e->exact)
+        w.n = axis->size;
+    if (e->window[axis->id].bound)
+        eval_fail(e, op, "binds axis %s, which is bound around it", axis->name);
+    e->window[axis->id] = w;
+}
+
+static void unbind(Eval *e, const Op *op) {
+    for (int i = 0; i < op->nbinders; i++) {
+        if (op->binder[i].axis)
+            e->window[op->binder[i].axis->id].bound = false;
+    }
+}
+
+// One binder's iterations: number i is at lo + i * step.
+typedef struct Range {
+    int64_t lo, hi, step, count;
+} Range;
+
+static Range binder_range(Eval *e, const Op *op, int i) {
+    const Binder *b = &op->binder[i];
+    Range r = {eval_int(e, op, op->in[b->first]), eval_int(e, op, op->in[b->first + 1]), 1, 0};
+    if (b->has_step)
+        r.step = eval_int(e, op, op->in[b->first + 2]);
+    else if (b->axis)
+        r.step = window_size(e, b->axis);
+    if (r.step == 0) {
+        if (!b->axis || b->has_step)
+            eval_fail(e, op, "the step is 0");
+        r.step = r.hi > r.lo ? r.hi - r.lo : 1;
+    }
+    int64_t length = r.step > 0 ? r.hi - r.lo : r.lo - r.hi;
+    int64_t step = r.step > 0 ? r.step : -r.step;
+    r.count = length > 0 ? (length - 1) / step + 1 : 0;
+    return r;
+}
+
+static void bind(Eval *e, const Op *op, int i, const Range *r, int64_t at) {
+    const Binder *b = &op->binder[i];
+    int64_t x = r->lo + at * r->step;
+    if (b->axis)
+        bind_window(e, op, b->axis, x, r->hi);
+    else
+        eval_set_int(e, op, b->var, x);
+}
+
+// --- parallel, launch ---
+
+// Iterations to run, in order: all, or the first, the last and random ones between; shuffled where
+// there is a seed.
+static int64_t *grid_choose(Eval *e, const Op *op, int64_t total, int64_t *n) {
+    int64_t limit = e->opts.max_programs;
+    bool all = limit <= 0 || limit >= total;
+    *n = all ? total : limit;
+    int64_t *chosen = eval_calloc(e, op, *n, sizeof *chosen);
+    for (int64_t i = 0; i < *n; i++) {
+        if (all || i == 0) {
+            chosen[i] = i;
+            continue;
+        }
+        // The i-th of n equal parts: distinct without a table. The last part gives its last.
+        int64_t lo = total / *n * i, hi = i + 1 == *n ? total : total / *n * (i + 1);
+        chosen[i] = hi - 1;
+        if (i + 1 < *n)
+            chosen[i] = lo + (int64_t)random_below(e->opts.seed, e->draws++, (uint64_t)(hi - lo));
+    }
+    for (int64_t i = *n - 1; i > 0 && e->opts.seed; i--) {
+        int64_t j = (int64_t)random_below(e->opts.seed, e->draws++, (uint64_t)i + 1), x = chosen[i];
+        chosen[i] = chosen[j];
+        chosen[j] = x;
+    }
+    return chosen;
+}
+
+static void count_step(Eval *e, const Op *op) {
+    if (++e->steps > e->opts.max_steps)
+        eval_fail(e, op, "gave up after %lld iterations", (long long)e->opts.max_steps);
+}
+
+void eval_parallel(Eval *e, const Op *op) {
+    enum { BINDERS_MAX = 16 };
+    Range range[BINDERS_MAX];
+    int64_t total = 1, n;
+    if (op->nbinders > BINDERS_MAX)
+        eval_fail(e, op, "has more than %d binders", BINDERS_MAX);
+    for (int i = 0; i < op->nbinders; i++) {
+        range[i] = binder_range(e, op, i);
+        total *= range[i].count;
+    }
+    int64_t *chosen = grid_choose(e, op, total, &n);
+    for (int64_t t = 0; t < n; t++) {
+        int64_t rest = chosen[t];
+        count_step(e, op);
+        for (int i = op->nbinders - 1; i >= 0; i--) { // the last binder is the fastest
+            bind(e, op, i, &range[i], rest % range[i].count);
+            rest /= range[i].count;
+        }
+        eval_region(e, op->region[0]);
+        staging_finish(e);
+        eval_region_end(e, op->region[0]);
+        unbind(e, op);
+    }
+    e->programs += total;
+    e->programs_run += n;
+    eval_free(e, chosen);
+}
+
+// --- regions with values ---
+
+// What a region yields, as new references with the given types; the region is ended.
+static void take_yield(Eval *e, const Op *op, const Region *r, int n, Value *const *like,
+                       Tile **out, bool *stop) {
+    const Op *yield = region_yield(r);
+    int has = yield ? yield->nin - yield->has_stop : 0;
+    if (has != n)
+        eval_fail(e, op, "its region yields %d values, not %d", has, n);
+    for (int i = 0; i < n; i++)
+        out[i] = tile_broadcast(e, yield, eval_value(e, yield, yield->in[i]), like[i]->type);
+    if (stop)
+        *stop = yield && yield->has_stop && eval_int(e, yield, yield->in[yield->nin - 1]);
+    eval_region_end(e, r);
+}
+
+void eval_if(Eval *e, const Op *op) {
+    int side = eval_int(e, op, op->in[0]) ? 0 : 1;
+    if (side >= op->nregion)
+        return;
+    Tile **out = eval_calloc(e, op, op->nres, sizeof(Tile *));
+    eval_region(e, op->region[side]);
+    take_yield(e, op, op->region[side], op->nres, op->res, out, NULL);
+    for (int i = 0; i < op->nres; i++)
+        eval_set(e, op->res[i], out[i]);
+    eval_free(e, out);
+}
+
+void eval_with(Eval *e, const Op *op) {
+    for (int i = 0; i < op->nbinders; i++) {
+        const Binder *b = &op->binder[i];
+        int64_t lo = eval_int(e, op, op->in[b->first]), hi = eval_int(e, op, op->in[b->first + 1]);
+        if (b->axis)
+            bind_window(e, op, b->axis, lo, hi);
+        else
+            eval_set_int(e, op, b->var, lo);
+    }
+    Tile **out = eval_calloc(e, op, op->nres, sizeof(Tile *));
+    eval_region(e, op->region[0]);
+    take_yield(e, op, op->region[0], op->nres, op->res, out, NULL);
+    unbind(e, op);
+    for (int i = 0; i < op->nres; i++)
+        eval_set(e, op->res[i], out[i]);
+    eval_free(e, out);
+}
+
+// A loop's carried values between iterations.
+typedef struct Loop {
+    const Op *op;
+    Tile **carry; // one reference each, while no iteration runs
+} Loop;
+
+static void loop_start(Eval *e, const Op *op, Loop *l) {
+    l->op = op;
+    l->carry = eval_calloc(e, op, op->ncarry, sizeof(Tile *));
+    for (int i = 0; i < op->ncarry; i++)
+        l->carry[i] =
+            tile_broadcast(e, op, eval_value(e, op, op_carry_init(op, i)), op->res[i]->type);
+}
+
+// Returns whether to stop.
+static bool loop_iteration(Eval *e, Loop *l) {
+    const Op *op = l->op;
+    bool stop;
+    count_step(e, op);
+    for (int i = 0; i < op->ncarry; i++)
+        eval_set(e, op_carry_arg(op, i), l->carry[i]);
+    eval_region(e, op->region[0]);
+    take_yield(e, op, op->region[0], op->ncarry, op->res, l->carry, &stop);
+    return stop;
+}
+
+static void loop_end(Eval *e, Loop *l) {
+    for (int i = 0; i < l->op->ncarry; i++)
+        eval_set(e, l->op->res[i], l->carry[i]);
+    eval_free(e, l->carry);
+}
+
+// The binders from `level` on; returns whether a `stop` ended the loop. An outer binder's variable
+// is dropped when an iteration ends, so it is bound again for each.
+static bool for_level(Eval *e, Loop *l, int level, const Range *range, int64_t *at) {
+    const Op *op = l->op;
+    if (level == op->nbinders) {
+        for (int i = 0; i < op->nbinders; i++)
+            bind(e, op, i, &range[i], at[i]);
+        bool stop = loop_iteration(e, l);
+        unbind(e, op);
+        return stop;
+    }
+    for (at[level] = 0; at[level] < range[level].count; at[level]++) {
+        if (for_level(e, l, level + 1, range, at))
+            return true;
+    }
+    return false;
+}
+
+void eval_for(Eval *e, const Op *op) {
+    enum { BINDERS_MAX = 16 };
+    Range range[BINDERS_MAX];
+    int64_t at[BINDERS_MAX];
+    if (op->nbinders > BINDERS_MAX)
+        eval_fail(e, op, "has more than %d binders", BINDERS_MAX);
+    if (op_attr_axes(op, ATTR_lag).n)
+        eval_fail(e, op, "a lagging axis is not implemented");
+    for (int i = 0; i < op->nbinders; i++)
+        range[i] = binder_range(e, op, i);
+    Loop l;
+    loop_start(e, op, &l);
+    for_level(e, &l, 0, range, at);
+    loop_end(e, &l);
+}
+
+void eval_while(Eval *e, const Op *op) {
+    Loop l;
+    loop_start(e, op, &l);
+    while (!loop_iteration(e, &l))
+        continue;
+    loop_end(e, &l);
+}
+
+// --- axes and orders ---
+
+// A fixed window is bound here, until the op runs again; other axes are bound by regions.
+void eval_axis_op(Eval *e, const Op *op) {
+    const Axis *axis = op->axes[0];
+    if (!axis->lo)
+        return;
+    Window w = {
+        .bound = true, .begin = eval_int(e, op, axis->lo), .end = eval_int(e, op, axis->hi)};
+    w.n = w.end > w.begin ? w.end - w.begin : 0;
+    if (axis->size && !e->exact) {
+        if (w.n > axis->size)
+            eval_fail(e, op, "axis %s has %lld elements, more than its size %u", axis->name,
+                      (long long)w.n, axis->size);
+        w.n = axis->size;
+    }
+    e->window[axis->id] = w;
+}
+
+// The t-th tile of a grid; any bijection would be right, `grouped` is the usual one: `group` rows
+// at a time, in a group column by column.
+void eval_order(Eval *e, const Op *op) {
+    int n = op->nin - 1;
+    int64_t t = eval_int(e, op, op->in[0]), total = 1, count[AXES_MAX], at[AXES_MAX] = {0};
+    if (n < 1 || n > AXES_MAX || op->nres != n)
+        eval_fail(e, op, "has %d counts for %d results", n, op->nres);
+    for (int i = 0; i < n; i++) {
+        count[i] = eval_int(e, op, op->in[1 + i]);
+        total *= count[i];
+    }
+    if (t < 0 || t >= total)
+        eval_fail(e, op, "tile %lld of %lld", (long long)t, (long long)total);
+    if (op->sub == ORDER_LONGEST)
+        t = total - 1 - t;
+    int64_t group = op_attr_int(op, ATTR_group);
+    int rest = n - 1;
+    if (op->sub == ORDER_GROUPED && n >= 2 && group > 1) {
+        int64_t rows = count[n - 2], cols = count[n - 1], u = t % (rows * cols);
+        int64_t first = u / (group * cols) * group;
+        int64_t height = rows - first < group ? rows - first : group;
+        at[n - 2] = first + u % (group * cols) % height;
+        at[n - 1] = u % (group * cols) / height;
+        t /= rows * cols;
+        rest = n - 3;
+    }
+    for (int i = rest; i >= 0; i--) {
+        at[i] = t % count[i];
+        t /= count[i];
+    }
+    for (int i = 0; i < n; i++)
+        eval_set_int(e, op, op->res[i], at[i]);
+}
