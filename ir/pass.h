@@ -45,6 +45,8 @@ typedef struct PassCtx {
     const TargetDesc *target;
     const PassOptions *options;
     Arena *scratch; // reset after each pass
+    // Shared memory that lowering an op needs besides buffers (the back end's answer; NULL: none). Pass place reserves it.
+    int64_t (*scratch_bytes)(const Op *op);
     Diags *diags;   // errors, performance notes and remarks
     void (*sink)(void *user, const char *text, size_t len); // dumps, timings
     void *user;

@@ -1,0 +1,136 @@
+// Pass fuse, third part: a product over a whole axis inside a nest => a loop over its tiles.
+//
+//   %x = load @x[m, K]; %w = load @w[K, n]; %d = dot[K] %x, %w
+//   => axis k of K; %d = for k in 0..%K carry (%acc = 0.0) { %x = load @x[m, k]; %w = load @w[k, n];
+//                                                           %a = dot[k] %x, %w, %acc; yield %a }
+//
+// Short contractions of a known length stay whole: both operands are held.
+#include "ir/fuse.h"
+
+#include <ctype.h>
+
+#include "lang/base/vec.h"
+
+enum { HELD_DOT_MAX = 256 };
+
+static Value *whole_hi(const Axis *a) {
+    return a->is_dim ? a->extent : a->hi;
+}
+
+static bool axis_is_long(const Axis *a) {
+    if (!a->is_dim && !(a->lo && a->hi))
+        return false; // bound by a loop or grid
+    const Value *hi = whole_hi(a);
+    return !(value_is_const(hi) && hi->u.i <= HELD_DOT_MAX);
+}
+
+// Ops in front of the dot, in its region, that extend along the axis: they move into the loop.
+static int cone_along(Arena *scratch, const Kernel *k, const Op *dot, const Axis *a, Op ***out) {
+    uint8_t *needed = ARENA_ARRAY(scratch, uint8_t, k->nvalue + 1);
+    VEC(Op *) ops = {0};
+    needed[dot->in[0]->id] = needed[dot->in[1]->id] = 1;
+    for (Op *op = dot->prev; op; op = op->prev) {
+        if (op->nres != 1 || !needed[op->res[0]->id] || !axes_has(op->res[0]->type.axes, a->id))
+            continue;
+        vec_push(scratch, &ops, op);
+        for (int i = 0; i < op->nin; i++)
+            needed[op->in[i]->id] = 1;
+    }
+    for (uint32_t i = 0; i < ops.len / 2; i++) {
+        Op *t = ops.data[i];
+        ops.data[i] = ops.data[ops.len - 1 - i];
+        ops.data[ops.len - 1 - i] = t;
+    }
+    *out = ops.data;
+    return (int)ops.len;
+}
+
+static void lower_name(char *s) {
+    for (; *s; s++)
+        *s = (char)tolower((unsigned char)*s);
+}
+
+static void replace_all(Kernel *k, Arena *scratch, Op *old, Value *with) {
+    IrMap m = ir_map_new(scratch, k);
+    ir_map_value(&m, old->res[0], with);
+    ir_substitute(k->body, &m);
+}
+
+static bool dot_to_loop(PassCtx *ctx, Kernel *k, Op *dot, Axis *whole) {
+    Op **cone;
+    int n = cone_along(ctx->scratch, k, dot, whole, &cone);
+    for (int i = 0; i < n; i++) {
+        for (int j = 0; j < cone[i]->naxes; j++) {
+            if (cone[i]->axes[j] == whole) {
+                diag_add(ctx->diags, DIAG_UNSUPPORTED, cone[i]->span,
+                         "not supported yet: a reduction along the axis that a product contracts, inside one nest");
+                return false;
+            }
+        }
+    }
+    Builder b = ir_builder_before(k, dot);
+    b.span = dot->span;
+    char *name = arena_strdup(ctx->scratch, whole->name);
+    lower_name(name);
+    Axis *tile = ir_axis(&b, name, whole, 0);
+    Value *init = dot->nin > 2 ? dot->in[2] : NULL;
+    if (!init)
+        init = dtype_is_float(dot->res[0]->type.dtype) ? ir_float(k, dot->res[0]->type.dtype, 0)
+                                                       : ir_int(k, dot->res[0]->type.dtype, 0);
+    Value *lo = whole->is_dim || !whole->lo ? ir_index(k, 0) : whole->lo;
+    BinderInit binder = {.axis = tile, .lo = lo, .hi = whole_hi(whole)};
+    Type type = dot->res[0]->type;
+    const char *acc = "acc";
+    Op *loop = ir_for_typed(&b, 1, &binder, 1, &init, &type, &acc);
+    Builder in = ir_builder_at_end(k, loop->region[0]);
+    IrMap map = ir_map_new(ctx->scratch, k);
+    ir_map_axis(&map, whole, tile);
+    for (int i = 0; i < n; i++) {
+        in.span = cone[i]->span;
+        ir_clone(&in, cone[i], &map);
+    }
+    in.span = dot->span;
+    AxisSet along = axes_none();
+    for (int i = 0; i < dot->naxes; i++)
+        axes_add(&along, dot->axes[i] == whole ? tile->id : dot->axes[i]->id);
+    Value *sum = ir_dot(&in, ir_mapped(&map, dot->in[0]), ir_mapped(&map, dot->in[1]), op_carry_arg(loop, 0), along,
+                        dot->res[0]->name);
+    Op *new_dot = sum->def;
+    if (op_attr(dot, ATTR_precision))
+        op_set_str(k, new_dot, ATTR_precision, op_attr_str(dot, ATTR_precision));
+    ir_yield(&in, 1, &sum, NULL);
+    replace_all(k, ctx->scratch, dot, loop->res[0]);
+    ir_op_unlink(dot);
+    return true;
+}
+
+static bool region_dot_loops(PassCtx *ctx, Kernel *k, Region *region) {
+    for (Op *op = region->first, *next; op; op = next) {
+        next = op->next;
+        for (int i = 0; i < op->nregion; i++)
+            if (!region_dot_loops(ctx, k, op->region[i]))
+                return false;
+        if (op->kind != OP_DOT)
+            continue;
+        // The first long axis becomes the outermost loop; the dot inside it may have more.
+        for (int i = 0; i < op->naxes; i++) {
+            if (!axis_is_long(op->axes[i]))
+                continue;
+            Op *before = op->prev;
+            if (!dot_to_loop(ctx, k, op, op->axes[i]))
+                return false;
+            // The new loop stands where the dot stood.
+            Op *loop = before ? before->next : region->first;
+            while (loop && loop->kind != OP_FOR)
+                loop = loop->next;
+            if (loop && !region_dot_loops(ctx, k, loop->region[0]))
+                return false;
+            break;
+        }
+    }
+    return true;
+}
+
+bool fuse_dot_loops(PassCtx *ctx, Kernel *k, Region *region) {
+    return region_dot_loops(ctx, k, region);
+}

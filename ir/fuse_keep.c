@@ -1,0 +1,291 @@
+// Pass fuse, second part: which whole-tensor values must be in memory between nests.
+//
+//   %d = dot[K] ..; %h = cast gelu(%d); %e = dot[F] %h, ..       => temp for %h: a product of a product
+//   %d = dot[K] ..; %n = reduce.sum[N] (mul %d, %d)              => temp for %d: a reduction over columns of a product
+//   %v = load @x[..]; store @x[..], ..; use %v                   => temp for %v: read before it is overwritten
+//
+// A kept value is stored once, in its own dtype, and loaded where it is used. Correct for every program; what the cost
+// model can do better (online forms, held tiles, halos) it takes away before this runs.
+#include "ir/fuse.h"
+
+#include "lang/base/vec.h"
+
+// Along an axis that the value needs as a whole.
+static bool op_is_heavy(const Op *op) {
+    return op->kind == OP_DOT || op->kind == OP_REDUCE || op->kind == OP_SCAN || op->kind == OP_ARGREDUCE;
+}
+
+typedef bool (*Blocks)(const Op *heavy, const Op *user);
+
+// The first product or reduction at or below `v` that `blocks` forbids inside `user`.
+static Value *blocking_value(Arena *scratch, const Kernel *k, Value *v, Blocks blocks, const Op *user) {
+    uint8_t *seen = ARENA_ARRAY(scratch, uint8_t, k->nvalue + 1);
+    VEC(Value *) work = {0};
+    vec_push(scratch, &work, v);
+    while (work.len > 0) {
+        Value *x = vec_pop(&work);
+        if (x->kind != VALUE_OP || seen[x->id])
+            continue;
+        seen[x->id] = 1;
+        if (op_is_heavy(x->def) && blocks(x->def, user))
+            return x;
+        for (int i = 0; i < x->def->nin; i++)
+            vec_push(scratch, &work, x->def->in[i]);
+    }
+    return NULL;
+}
+
+// A product's operand may hold no product and no reduction: the loop over k would repeat it.
+static bool blocks_dot(const Op *heavy, const Op *user) {
+    (void)heavy;
+    (void)user;
+    return true;
+}
+
+// A reduction may use another reduction only where that one's result does not extend along the reduced axes, and no product
+// that does.
+static bool blocks_reduce(const Op *heavy, const Op *user) {
+    for (int i = 0; i < user->naxes; i++)
+        if (axes_has(heavy->res[0]->type.axes, user->axes[i]->id))
+            return true;
+    return false;
+}
+
+static Value *axis_extent(Builder *b, const Axis *a) {
+    if (a->is_dim)
+        return a->extent;
+    if (!a->lo || value_is_int(a->lo, 0))
+        return a->hi;
+    return ir_binary(b, OP_SUB, a->hi, a->lo, NULL);
+}
+
+static Value *axis_position(Builder *b, const Axis *a) {
+    if (a->is_dim || !a->lo || value_is_int(a->lo, 0))
+        return a->iota;
+    return ir_binary(b, OP_SUB, a->iota, a->lo, NULL);
+}
+
+typedef struct ReplaceUse {
+    Value *from, *to;
+    const Op *except;
+} ReplaceUse;
+
+static void replace_use(void *user, Op *op) {
+    ReplaceUse *r = user;
+    for (int i = 0; i < op->nin && op != r->except; i++)
+        if (op->in[i] == r->from)
+            op->in[i] = r->to;
+}
+
+// %v = ..  =>  %v = ..; @t = temp; store @t[axes], %v; %v' = load @t[axes], and every later use takes %v'.
+static void value_keep(PassCtx *ctx, Kernel *k, Region *host, Value *v) {
+    Op *after = v->def->next;
+    Builder b = after ? ir_builder_before(k, after) : ir_builder_at_end(k, host);
+    b.span = v->def->span;
+    Value *dims[RANK_MAX], *index[RANK_MAX];
+    int rank = v->type.axes.n;
+    for (int i = 0; i < rank; i++) {
+        Axis *a = k->axis[v->type.axes.id[i]];
+        dims[i] = axis_extent(&b, a);
+        index[i] = axis_position(&b, a);
+    }
+    Mem *t = ir_temp(&b, v->name ? v->name : "kept", v->type.dtype, rank, dims);
+    Op *store = ir_store(&b, t, index, v);
+    Value *loaded = ir_load(&b, t, index, NULL, v->name);
+    ReplaceUse r = {.from = v, .to = loaded, .except = store};
+    for (Op *op = loaded->def->next; op; op = op->next) {
+        replace_use(&r, op);
+        for (int i = 0; i < op->nregion; i++)
+            ir_walk(op->region[i], replace_use, &r);
+    }
+    (void)ctx;
+}
+
+static bool too_many_dims(PassCtx *ctx, const Value *v) {
+    if (v->type.axes.n <= RANK_MAX)
+        return false;
+    diag_add(ctx->diags, DIAG_UNSUPPORTED, v->def->span,
+             "this value extends along %d axes; a value that must be kept in memory may have %d", v->type.axes.n,
+             RANK_MAX);
+    return true;
+}
+
+static bool keep_for_heavy(PassCtx *ctx, Kernel *k, Region *host) {
+    for (Op *op = host->first; op; op = op->next) {
+        if (!op_is_heavy(op))
+            continue;
+        for (int i = 0; i < op->nin; i++) {
+            Value *v = op->in[i], *keep = NULL;
+            // A dot keeps its operand: one rounding to the operand's type, and half the bytes.
+            if (op->kind == OP_DOT && i < 2)
+                keep = blocking_value(ctx->scratch, k, v, blocks_dot, op) ? v : NULL;
+            else
+                keep = blocking_value(ctx->scratch, k, v, blocks_reduce, op);
+            if (!keep || keep->def->parent != host)
+                continue;
+            if (too_many_dims(ctx, keep))
+                return false;
+            value_keep(ctx, k, host, keep);
+        }
+    }
+    return true;
+}
+
+// --- order: a value has the contents of its statement ---
+
+typedef struct Writes {
+    const Mem *mem;
+    bool found;
+} Writes;
+
+static void find_write(void *user, Op *op) {
+    Writes *w = user;
+    if (op_has(op->kind, TRAIT_WRITES) && op->nmem > 0 && op->mem[0].mem == w->mem)
+        w->found = true;
+}
+
+static bool op_writes(Op *op, const Mem *mem) {
+    Writes w = {.mem = mem};
+    find_write(&w, op);
+    for (int i = 0; i < op->nregion; i++)
+        ir_walk(op->region[i], find_write, &w);
+    return w.found;
+}
+
+// Values of the region that depend on `def`, by value id.
+static uint8_t *values_from(Arena *scratch, const Kernel *k, const Op *def) {
+    uint8_t *from = ARENA_ARRAY(scratch, uint8_t, k->nvalue + 1);
+    from[def->res[0]->id] = 1;
+    for (const Op *op = def->next; op; op = op->next)
+        for (int i = 0; i < op->nin; i++)
+            if (from[op->in[i]->id] && op->nres > 0)
+                from[op->res[0]->id] = 1;
+    return from;
+}
+
+static bool op_uses(const Op *op, const uint8_t *values) {
+    for (int i = 0; i < op->nin; i++)
+        if (values[op->in[i]->id])
+            return true;
+    return false;
+}
+
+// A load whose tensor is written before a root that (through other ops) still uses it. A root may itself overwrite the
+// places that it reads, as long as they are the same ones.
+static bool load_is_overwritten(Arena *scratch, const Kernel *k, const Op *load) {
+    const uint8_t *from = values_from(scratch, k, load);
+    const Op *writer = NULL;
+    for (Op *op = load->next; op; op = op->next) {
+        bool root = op_is_root(op) || op_has(op->kind, TRAIT_REGIONS);
+        if (!root)
+            continue;
+        bool uses = op_is_root(op) && op_uses(op, from);
+        if (uses && writer)
+            return true;
+        if (!op_writes(op, load->mem[0].mem))
+            continue;
+        bool same = uses && op->mem[0].nidx == load->mem[0].nidx;
+        for (int i = 0; same && i < load->mem[0].nidx; i++)
+            same = op->in[op->mem[0].first + i] == load->in[load->mem[0].first + i];
+        if (uses && !same)
+            return true;
+        writer = op;
+    }
+    return false;
+}
+
+static bool keep_for_order(PassCtx *ctx, Kernel *k, Region *host) {
+    for (Op *op = host->first; op; op = op->next) {
+        if (op->kind != OP_LOAD || op->mem[0].mem->kind == MEM_TEMP || !load_is_overwritten(ctx->scratch, k, op))
+            continue;
+        if (too_many_dims(ctx, op->res[0]))
+            return false;
+        value_keep(ctx, k, host, op->res[0]);
+    }
+    return true;
+}
+
+// --- a product that several roots would compute again ---
+
+static bool keep_for_sharing(PassCtx *ctx, Kernel *k, Region *host) {
+    for (Op *op = host->first; op; op = op->next) {
+        if (op->kind != OP_DOT)
+            continue;
+        int roots = 0;
+        AxisSet axes = axes_none();
+        bool differ = false;
+        const uint8_t *from = values_from(ctx->scratch, k, op);
+        for (Op *user = op->next; user; user = user->next) {
+            if (!op_is_root(user) || !op_uses(user, from))
+                continue;
+            AxisSet s = op_store_value(user)->type.axes;
+            differ |= roots++ > 0 && !axes_equal(axes, s);
+            axes = s;
+        }
+        if (roots < 2 || !differ)
+            continue;
+        if (too_many_dims(ctx, op->res[0]))
+            return false;
+        value_keep(ctx, k, host, op->res[0]);
+    }
+    return true;
+}
+
+bool fuse_keep(PassCtx *ctx, Kernel *k, Region *host) {
+    return keep_for_order(ctx, k, host) && keep_for_heavy(ctx, k, host) && keep_for_sharing(ctx, k, host);
+}
+
+// --- forwarding ---
+
+static bool store_is_whole(const Kernel *k, const Op *store) {
+    const Mem *t = store->mem[0].mem;
+    for (int i = 0; i < t->rank; i++) {
+        const Value *v = store->in[store->mem[0].first + i];
+        if (v->kind != VALUE_IOTA)
+            return false;
+        const Axis *a = v->axis;
+        bool covers = a->is_dim ? a->extent == t->dim[i] : a->hi == t->dim[i] && value_is_int(a->lo, 0);
+        if (!covers)
+            return false;
+        for (int j = 0; j < i; j++)
+            if (store->in[store->mem[0].first + j] == v)
+                return false;
+    }
+    (void)k;
+    return true;
+}
+
+static bool loads_what_was_stored(const Op *load, const Op *store) {
+    if (load->mem[0].mem != store->mem[0].mem)
+        return false;
+    for (int i = 0; i < load->mem[0].nidx; i++)
+        if (load->in[load->mem[0].first + i] != store->in[store->mem[0].first + i])
+            return false;
+    return true;
+}
+
+bool fuse_forward(PassCtx *ctx, Kernel *k, Region *host) {
+    bool changed = false;
+    for (Op *store = host->first; store; store = store->next) {
+        if (store->kind != OP_STORE || store->mem[0].mem->opt || !store_is_whole(k, store))
+            continue;
+        Value *v = op_store_value(store);
+        for (Op *op = store->next; op && !op_has(op->kind, TRAIT_REGIONS); op = op->next) {
+            if (op_writes(op, store->mem[0].mem))
+                break;
+            // A broadcast value has fewer axes than what was stored.
+            if (op->kind != OP_LOAD || !loads_what_was_stored(op, store) ||
+                !axes_equal(op->res[0]->type.axes, v->type.axes))
+                continue;
+            ReplaceUse r = {.from = op->res[0], .to = v};
+            for (Op *u = op->next; u; u = u->next) {
+                replace_use(&r, u);
+                for (int i = 0; i < u->nregion; i++)
+                    ir_walk(u->region[i], replace_use, &r);
+            }
+            changed = true;
+        }
+    }
+    (void)ctx;
+    return changed;
+}

@@ -1,0 +1,194 @@
+// Facts about nests that several passes ask for.
+#include "ir/nest.h"
+
+#include <ctype.h>
+#include <string.h>
+
+typedef struct NestScan {
+    Nest *nest;
+    AxisSet bound;
+    int votes[64];
+    uint16_t voted[64];
+    int nvoted;
+} NestScan;
+
+static void vote(NestScan *s, const Op *op, int m) {
+    const Mem *t = op->mem[m].mem;
+    int inner = t->inner >= 0 ? t->inner : t->rank - 1;
+    if (t->rank == 0 || op->mem[m].nidx != t->rank)
+        return;
+    const Value *v = op->in[op->mem[m].first + inner];
+    // The last axis of a derived coordinate (2*u + i) is as good a guess as any.
+    if (v->type.axes.n == 0)
+        return;
+    uint16_t id = v->type.axes.id[v->type.axes.n - 1];
+    int i = 0;
+    while (i < s->nvoted && s->voted[i] != id)
+        i++;
+    if (i == s->nvoted) {
+        if (i == 64)
+            return;
+        s->voted[s->nvoted++] = id;
+    }
+    s->votes[i] += t->rank; // a matrix counts more than a vector
+}
+
+static void nest_scan(void *user, Op *op) {
+    NestScan *s = user;
+    Nest *n = s->nest;
+    for (int i = 0; i < op->nbinders; i++)
+        if (op->binder[i].axis)
+            axes_add(&s->bound, op->binder[i].axis->id);
+    for (int i = 0; i < op->nres; i++)
+        axes_union(n->axes, op->res[i]->type.axes, &n->axes);
+    for (int i = 0; i < op->nin; i++)
+        axes_union(n->axes, op->in[i]->type.axes, &n->axes);
+    if (op->kind == OP_DOT && n->ndots++ == 0)
+        n->dot = op;
+    if (op->kind != OP_LOAD && op->kind != OP_STORE && op->kind != OP_ATOMIC && op->kind != OP_SCATTER)
+        return;
+    int bytes = (int)(dtype_bits(op->mem[0].mem->dtype) + 7) / 8;
+    n->elem_bytes = bytes > n->elem_bytes ? bytes : n->elem_bytes;
+    vote(s, op, 0);
+}
+
+Nest nest_of(Op *parallel) {
+    Nest n = {.op = parallel, .contiguous = -1};
+    NestScan s = {.nest = &n};
+    for (int i = 0; i < parallel->nbinders; i++)
+        if (parallel->binder[i].axis) {
+            axes_add(&s.bound, parallel->binder[i].axis->id);
+            axes_add(&n.axes, parallel->binder[i].axis->id);
+        }
+    ir_walk(parallel->region[0], nest_scan, &s);
+    n.whole = axes_minus(n.axes, s.bound);
+    int best = 0;
+    for (int i = 0; i < s.nvoted; i++) {
+        if (s.votes[i] > best) {
+            best = s.votes[i];
+            n.contiguous = s.voted[i];
+        }
+    }
+    if (n.elem_bytes == 0)
+        n.elem_bytes = 4;
+    return n;
+}
+
+static void window_bind(void *user, Op *op) {
+    AxisWindow *w = user;
+    for (int i = 0; i < op->nbinders; i++) {
+        const Axis *a = op->binder[i].axis;
+        if (a && !w[a->id].hi)
+            w[a->id] = (AxisWindow){op_binder_lo(op, i), op_binder_hi(op, i), op};
+    }
+}
+
+AxisWindow *axis_windows(Arena *scratch, const Kernel *k) {
+    AxisWindow *w = ARENA_ARRAY(scratch, AxisWindow, (size_t)k->naxis + 1);
+    for (int i = 0; i < k->naxis; i++) {
+        const Axis *a = k->axis[i];
+        if (a->is_dim)
+            w[i] = (AxisWindow){NULL, a->extent, NULL};
+        else if (a->hi)
+            w[i] = (AxisWindow){a->lo, a->hi, NULL};
+    }
+    ir_walk(k->body, window_bind, w);
+    for (int i = 0; i < k->naxis; i++)
+        if (k->axis[i]->like)
+            w[i] = w[k->axis[i]->like->id];
+    return w;
+}
+
+static bool region_each_nest(PassCtx *ctx, Kernel *k, Region *r, NestFn fn) {
+    for (Op *op = r->first, *next; op; op = next) {
+        next = op->next;
+        if (op->kind == OP_PARALLEL) {
+            if (!fn(ctx, k, op))
+                return false;
+            continue;
+        }
+        for (int i = 0; i < op->nregion; i++)
+            if (!region_each_nest(ctx, k, op->region[i], fn))
+                return false;
+    }
+    return true;
+}
+
+bool each_nest(PassCtx *ctx, Kernel *k, NestFn fn) {
+    return region_each_nest(ctx, k, k->body, fn);
+}
+
+uint32_t stream_tile(const TargetDesc *target, const Nest *nest) {
+    if (target->family == TARGET_CPU)
+        return (uint32_t)target->lanes * 8;
+    uint32_t vec = (uint32_t)(target->vec_bytes / nest->elem_bytes);
+    return 128 * (vec ? vec : 1);
+}
+
+uint32_t pow2_ceil(uint64_t n) {
+    uint64_t p = 1;
+    while (p < n)
+        p *= 2;
+    return (uint32_t)p;
+}
+
+uint32_t pow2_floor(uint64_t n) {
+    uint64_t p = 1;
+    while (p * 2 <= n)
+        p *= 2;
+    return (uint32_t)p;
+}
+
+Str kernel_base_name(const Kernel *k) {
+    const char *dot = strrchr(k->name, '.');
+    bool is_variant = dot && dot[1] == 'v' && dot[2] != 0;
+    for (const char *p = is_variant ? dot + 2 : ""; *p; p++)
+        is_variant &= isdigit((unsigned char)*p) != 0;
+    if (!is_variant)
+        return k->name;
+    return intern(k->module->interner, k->name, (size_t)(dot - k->name));
+}
+
+const ScheduleEntry *schedule_find(const PassCtx *ctx, const Kernel *k, const char *name, const char *of) {
+    Str base = kernel_base_name(k);
+    for (int i = 0; i < ctx->options->nschedule; i++) {
+        const Schedule *s = &ctx->options->schedule[i];
+        if (strcmp(s->kernel, base) != 0)
+            continue;
+        for (int j = 0; j < s->n; j++) {
+            const ScheduleEntry *e = &s->entry[j];
+            bool same_of = of ? e->of && strcmp(e->of, of) == 0 : !e->of;
+            if (same_of && strcmp(e->name, name) == 0)
+                return e;
+        }
+    }
+    return NULL;
+}
+
+const ScheduleEntry *schedule_find_axis(const PassCtx *ctx, const Kernel *k, const Axis *axis) {
+    for (const Axis *a = axis; a; a = a->of) {
+        const ScheduleEntry *e = schedule_find(ctx, k, a->name, NULL);
+        if (e)
+            return e;
+    }
+    return NULL;
+}
+
+DotAxes dot_axes(const Op *dot) {
+    AxisSet a = dot->in[0]->type.axes, b = dot->in[1]->type.axes;
+    DotAxes d = {.along = axes_none()};
+    for (int i = 0; i < dot->naxes; i++)
+        axes_add(&d.along, dot->axes[i]->id);
+    AxisSet both = axes_intersect(a, b);
+    d.batch = axes_minus(both, d.along);
+    d.rows = axes_minus(axes_minus(a, d.batch), d.along);
+    d.cols = axes_minus(axes_minus(b, d.batch), d.along);
+    return d;
+}
+
+uint32_t dot_unit(const TargetDesc *target, const Op *dot) {
+    DType a = dot->in[0]->type.dtype, b = dot->in[1]->type.dtype;
+    if (a == b && (a == DT_F16 || a == DT_BF16))
+        return target->units & UNIT_M16N8K16_F16;
+    return 0;
+}

@@ -1,0 +1,50 @@
+// What passes ask about a nest (one `parallel`): its axes and their windows, its products, the axis that is contiguous in
+// memory. Recomputed by whoever needs it; valid until the nest is changed.
+#ifndef FUSE_IR_NEST_H
+#define FUSE_IR_NEST_H
+
+#include "ir/pass.h"
+
+typedef struct AxisWindow {
+    Value *lo, *hi; // NULL: not bound here
+    const Op *binder;
+} AxisWindow;
+
+typedef struct Nest {
+    Op *op; // the `parallel`
+    int ndots;
+    Op *dot;          // the first product, NULL if there is none
+    AxisSet axes;     // every axis of a value in it
+    AxisSet whole;    // those that nothing binds: held or streamed
+    int elem_bytes;   // widest access: bytes of the widest element that it loads or stores
+    int contiguous;   // axis id that walks the innermost dim of most accesses, -1 = none
+} Nest;
+
+Nest nest_of(Op *parallel);
+// Window of every axis id: from the kernel's dims, fixed windows, and the ops that bind it (the outermost one).
+AxisWindow *axis_windows(Arena *scratch, const Kernel *k);
+// Calls fn for every `parallel` of the kernel, host loops and ifs included.
+typedef bool (*NestFn)(PassCtx *ctx, Kernel *k, Op *parallel);
+bool each_nest(PassCtx *ctx, Kernel *k, NestFn fn);
+
+// Elements of a tile of a streamed axis: one vector per thread, a few vectors on the CPU.
+uint32_t stream_tile(const TargetDesc *target, const Nest *nest);
+
+uint32_t pow2_ceil(uint64_t n);  // at least 1
+uint32_t pow2_floor(uint64_t n); // n at least 1
+
+// "softmax.f16" of the variant "softmax.f16.v0".
+Str kernel_base_name(const Kernel *k);
+// The first schedule entry of this kernel with that name (and `of`), or NULL.
+const ScheduleEntry *schedule_find(const PassCtx *ctx, const Kernel *k, const char *name, const char *of);
+const ScheduleEntry *schedule_find_axis(const PassCtx *ctx, const Kernel *k, const Axis *axis);
+
+// Axes of a product: rows are only in a, columns only in b, batch in both (and in the result).
+typedef struct DotAxes {
+    AxisSet rows, cols, batch, along;
+} DotAxes;
+DotAxes dot_axes(const Op *dot);
+// The unit that computes this product on the target: a UNIT_x bit, or 0 = multiply-add.
+uint32_t dot_unit(const TargetDesc *target, const Op *dot);
+
+#endif

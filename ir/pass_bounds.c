@@ -1,0 +1,219 @@
+// Pass bounds: the only place where masks are made.
+//
+// In and out: stage scheduled. Adds
+//   check = [dims]  to accesses: dims whose index is compared with the tensor's extent, unless it is proven to lie inside
+//   guard = [axes]  to stores: axes whose window end is compared, unless the tensor's extent already ends the window
+//   select(inside a, x, neutral) in front of reductions and products that would mix padding in
+// An absent tensor has extent 0, so accesses to optional tensors are always checked.
+#include <math.h>
+
+#include "ir/nest.h"
+
+typedef struct Bounds {
+    PassCtx *ctx;
+    Kernel *k;
+    AxisWindow *window; // by axis id
+    bool failed;
+} Bounds;
+
+// --- windows ---
+
+static bool starts_at_or_after_0(const Value *lo) {
+    return !lo || (lo->kind == VALUE_CONST && lo->u.i >= 0);
+}
+
+// Windows of the axis are always full: no padding.
+static bool axis_is_exact(const Bounds *b, const Axis *a) {
+    if (a->size == 1)
+        return true;
+    const AxisWindow *w = &b->window[a->id];
+    if (a->size == 0 || !w->hi || !value_is_const(w->hi) || (w->lo && !value_is_const(w->lo)))
+        return a->size == 0;
+    int64_t n = w->hi->u.i - (w->lo ? w->lo->u.i : 0);
+    return n >= 0 && n % a->size == 0;
+}
+
+static bool window_ends_at(const Bounds *b, const Axis *a, const Value *extent) {
+    const Value *hi = b->window[a->id].hi;
+    return hi && (hi == extent || (hi->kind == VALUE_CONST && extent->kind == VALUE_CONST && hi->u.i <= extent->u.i));
+}
+
+// --- checks ---
+
+static bool arg_is_inside(const Value *v, const Value *extent) {
+    const Op *loop = v->region->owner;
+    if (!loop || (loop->kind != OP_PARALLEL && loop->kind != OP_FOR))
+        return false;
+    for (int i = 0; i < loop->nbinders; i++) {
+        if (loop->binder[i].var != v || loop->binder[i].has_step)
+            continue;
+        const Value *hi = op_binder_hi(loop, i);
+        bool below = hi == extent || (value_is_const(hi) && value_is_const(extent) && hi->u.i <= extent->u.i);
+        return below && starts_at_or_after_0(op_binder_lo(loop, i));
+    }
+    return false;
+}
+
+static bool index_is_inside(const Bounds *b, const Value *v, const Mem *t, int dim) {
+    const Value *extent = t->dim[dim];
+    if (t->opt)
+        return false;
+    if (v->kind == VALUE_CONST)
+        return value_is_const(extent) && v->u.i >= 0 && v->u.i < extent->u.i;
+    if (v->kind == VALUE_ARG)
+        return arg_is_inside(v, extent);
+    if (v->kind != VALUE_IOTA)
+        return false;
+    const Axis *a = v->axis;
+    return axis_is_exact(b, a) && window_ends_at(b, a, extent) && starts_at_or_after_0(b->window[a->id].lo);
+}
+
+static void access_check(Bounds *b, Op *op) {
+    const MemRef *m = &op->mem[0];
+    int64_t dims[RANK_MAX];
+    int n = 0;
+    for (int i = 0; i < m->nidx; i++)
+        if (!index_is_inside(b, op->in[m->first + i], m->mem, i))
+            dims[n++] = i;
+    if (n > 0)
+        op_set_ints(b->k, op, ATTR_check, n, dims);
+}
+
+// An axis whose padding the checks already drop: it is the index of a dim where its windows end.
+static bool check_drops_padding(const Bounds *b, const Op *op, const Axis *a) {
+    const MemRef *m = &op->mem[0];
+    for (int i = 0; i < m->nidx; i++) {
+        const Value *v = op->in[m->first + i];
+        if (v->kind == VALUE_IOTA && v->axis == a && b->window[a->id].hi == m->mem->dim[i] &&
+            op_attr_has_int(op, ATTR_check, i))
+            return true;
+    }
+    return false;
+}
+
+static AxisSet access_axes(const Op *op) {
+    AxisSet s = op->kind == OP_LOAD ? op->res[0]->type.axes : op_store_value(op)->type.axes;
+    for (int i = 0; i < op->mem[0].nidx; i++)
+        axes_union(s, op->in[op->mem[0].first + i]->type.axes, &s);
+    return s;
+}
+
+static void access_guard(Bounds *b, Op *op) {
+    AxisSet s = access_axes(op);
+    Axis *guards[AXES_MAX];
+    int n = 0;
+    for (int i = 0; i < s.n; i++) {
+        Axis *a = b->k->axis[s.id[i]];
+        if (!axis_is_exact(b, a) && !check_drops_padding(b, op, a))
+            guards[n++] = a;
+    }
+    if (n > 0)
+        op_set_axes(b->k, op, ATTR_guard, n, guards);
+}
+
+// --- padding facts ---
+
+// Every padding position of `v` along `a` holds the constant c.
+static bool padding_is(const Bounds *b, const Value *v, const Axis *a, double c) {
+    if (v->kind == VALUE_CONST) {
+        double x = dtype_is_float(v->type.dtype) ? v->u.f : (double)v->u.i;
+        return x == c;
+    }
+    if (v->kind != VALUE_OP)
+        return false;
+    const Op *op = v->def;
+    if (op->kind == OP_CAST)
+        return (c == 0 || isinf(c)) && padding_is(b, op->in[0], a, c);
+    if (op->kind == OP_LOAD) {
+        const Value *fill = op_load_else(op);
+        bool fill_is_c = fill ? padding_is(b, fill, a, c) && fill->kind == VALUE_CONST : c == 0;
+        bool guarded = axes_has(op_attr_axes(op, ATTR_guard), a->id);
+        return fill_is_c && (guarded || check_drops_padding(b, op, a));
+    }
+    if (op->kind == OP_SELECT) {
+        const Value *cond = op->in[0];
+        bool by_window = cond->kind == VALUE_OP && cond->def->kind == OP_INSIDE && cond->def->nmem == 0 &&
+                         cond->def->axes[0] == a;
+        return by_window && padding_is(b, op->in[2], a, c);
+    }
+    return false;
+}
+
+static Value *mask_padding(Bounds *b, Op *user, Value *v, Axis *a, Value *neutral) {
+    Builder at = ir_builder_before(b->k, user);
+    at.span = user->span;
+    return ir_select(&at, ir_inside_axis(&at, a), v, neutral, NULL);
+}
+
+static Value *neutral_of(Kernel *k, ReduceKind kind, DType t) {
+    bool f = dtype_is_float(t);
+    switch (kind) {
+    case RED_SUM: return f ? ir_float(k, t, 0) : t == DT_BOOL ? ir_bool(k, false) : ir_int(k, t, 0);
+    case RED_PROD: return f ? ir_float(k, t, 1) : ir_int(k, t, 1);
+    case RED_MAX: return f ? ir_float(k, t, -INFINITY) : ir_int_lowest(k, t);
+    case RED_MIN: return f ? ir_float(k, t, INFINITY) : ir_int_highest(k, t);
+    case RED_ANY: return ir_bool(k, false);
+    case RED_ALL: return ir_bool(k, true);
+    case RED_COUNT: break;
+    }
+    return NULL;
+}
+
+static void reduce_bounds(Bounds *b, Op *op) {
+    for (int i = 0; i < op->naxes; i++) {
+        Axis *a = op->axes[i];
+        Value *neutral = neutral_of(b->k, (ReduceKind)op->sub, op->in[0]->type.dtype);
+        double c = dtype_is_float(neutral->type.dtype) ? neutral->u.f : (double)neutral->u.i;
+        if (axis_is_exact(b, a) || padding_is(b, op->in[0], a, c))
+            continue;
+        op->in[0] = mask_padding(b, op, op->in[0], a, neutral);
+    }
+}
+
+// Both factors must be 0 in the padding of a contracted axis: 0 * inf is NaN.
+static void dot_bounds(Bounds *b, Op *op) {
+    for (int i = 0; i < op->naxes; i++) {
+        Axis *a = op->axes[i];
+        for (int j = 0; j < 2 && !axis_is_exact(b, a); j++) {
+            DType t = op->in[j]->type.dtype;
+            if (padding_is(b, op->in[j], a, 0))
+                continue;
+            op->in[j] = mask_padding(b, op, op->in[j], a, dtype_is_float(t) ? ir_float(b->k, t, 0) : ir_int(b->k, t, 0));
+        }
+    }
+}
+
+static void mixes_unsupported(Bounds *b, Op *op) {
+    for (int i = 0; i < op->naxes; i++) {
+        if (axis_is_exact(b, op->axes[i]))
+            continue;
+        diag_add(b->ctx->diags, DIAG_UNSUPPORTED, op->span, "not supported yet: `%s` along an axis whose tiles are not full",
+                 op_info(op->kind)->text);
+        b->failed = true;
+    }
+}
+
+static void op_bounds(void *user, Op *op) {
+    Bounds *b = user;
+    switch ((int)op->kind) {
+    case OP_LOAD: access_check(b, op); break;
+    case OP_STORE:
+    case OP_ATOMIC:
+    case OP_SCATTER:
+        access_check(b, op);
+        access_guard(b, op);
+        break;
+    case OP_REDUCE: reduce_bounds(b, op); break;
+    case OP_DOT: dot_bounds(b, op); break;
+    case OP_SCAN:
+    case OP_ARGREDUCE:
+    case OP_TAKE: mixes_unsupported(b, op); break;
+    default: break;
+    }
+}
+
+bool pass_bounds(PassCtx *ctx, Kernel *k) {
+    Bounds b = {.ctx = ctx, .k = k, .window = axis_windows(ctx->scratch, k)};
+    ir_walk(k->body, op_bounds, &b);
+    return !b.failed;
+}

@@ -1,0 +1,284 @@
+// Pass fuse: whole-tensor statements => nests.
+//
+// In:  stage tensor. A host region holds tile ops, stores (roots) and hand-written `parallel`s.
+// Out: stage nests. Every op with a tile result is inside a `parallel`; the host region is the launch plan.
+//
+//   %x = load @x[M, N]; %s = reduce.sum[N] %x; %y = div %x, %s; store @y[M, N], %y
+//   => axis m of M; parallel m in 0..%M { %x = load @x[m, N]; ...; store @y[m, N], %y {det = [m, N]} }
+//
+// A root's grid is every axis of its value that nothing reduces; an axis that is reduced and kept stays whole. Neighbours
+// with one grid and no crossing dependence share a nest. Each decision leaves a remark for --explain.
+#include "ir/fuse.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "lang/base/vec.h"
+
+typedef struct Root {
+    Op *op;
+    Cone cone;
+    AxisSet grid;
+} Root;
+typedef VEC(Root) RootVec;
+
+bool op_is_tile(const Op *op) {
+    return op->nres > 0 && op->res[0]->type.axes.n > 0;
+}
+
+bool op_is_root(const Op *op) {
+    return op->kind == OP_STORE || op->kind == OP_ATOMIC || op->kind == OP_SCATTER;
+}
+
+enum { HOST_DEPTH_MAX = 64 };
+
+// The regions around `host`, itself first.
+static int host_chain(const Region *host, const Region **chain) {
+    int n = 0;
+    for (const Region *r = host; r && n < HOST_DEPTH_MAX; r = r->owner ? r->owner->parent : NULL)
+        chain[n++] = r;
+    return n;
+}
+
+// Host ops that a nest must contain: tile ops and every load (a scalar load reads tensor memory, which the host cannot).
+static bool op_goes_into_nest(const Op *op) {
+    return op_is_tile(op) || op->kind == OP_LOAD || op_has(op->kind, TRAIT_READS);
+}
+
+// What values the host cannot compute, by value id: a scalar made from something in the nest belongs there as well.
+static uint8_t *nest_values(Arena *scratch, const Kernel *k, const Region *host) {
+    uint8_t *in_nest = ARENA_ARRAY(scratch, uint8_t, k->nvalue + 1);
+    const Region *chain[HOST_DEPTH_MAX];
+    int depth = host_chain(host, chain);
+    while (depth-- > 0) {
+        for (const Op *op = chain[depth]->first; op; op = op->next) {
+            bool in = op_goes_into_nest(op);
+            for (int i = 0; i < op->nin && !op_has(op->kind, TRAIT_REGIONS); i++)
+                in |= in_nest[op->in[i]->id] != 0;
+            for (int i = 0; i < op->nres; i++)
+                in_nest[op->res[i]->id] = in;
+        }
+    }
+    return in_nest;
+}
+
+// Backwards from the root over values of the nest; then in program order, outer regions first.
+Cone cone_of(Arena *scratch, const Kernel *k, const Region *host, const Op *root) {
+    const uint8_t *in_nest = nest_values(scratch, k, host);
+    uint8_t *needed = ARENA_ARRAY(scratch, uint8_t, k->nvalue + 1);
+    VEC(Op *) work = {0};
+    vec_push(scratch, &work, (Op *)root);
+    int n = 0;
+    while (work.len > 0) {
+        const Op *op = vec_pop(&work);
+        for (int i = 0; i < op->nin; i++) {
+            Value *v = op->in[i];
+            if (v->kind != VALUE_OP || !in_nest[v->id] || needed[v->def->res[0]->id])
+                continue;
+            needed[v->def->res[0]->id] = 1;
+            vec_push(scratch, &work, v->def);
+            n++;
+        }
+    }
+    Cone c = {.op = ARENA_ARRAY(scratch, Op *, (size_t)n + 1)};
+    const Region *chain[HOST_DEPTH_MAX];
+    int depth = host_chain(host, chain);
+    while (depth-- > 0)
+        for (Op *op = chain[depth]->first; op; op = op->next)
+            if (op->nres > 0 && needed[op->res[0]->id])
+                c.op[c.n++] = op;
+    return c;
+}
+
+// --- grids ---
+
+// Axes that some op of the cone reduces, scans or selects along: they must be whole in one program.
+static AxisSet cone_whole_axes(const Root *r) {
+    AxisSet whole = axes_none();
+    for (int i = 0; i < r->cone.n; i++) {
+        const Op *op = r->cone.op[i];
+        for (int j = 0; j < op->naxes; j++)
+            axes_add(&whole, op->axes[j]->id);
+    }
+    return whole;
+}
+
+static AxisSet root_axes(const Op *op) {
+    AxisSet s = op_store_value(op)->type.axes;
+    for (int i = 0; i < op->mem[0].nidx; i++)
+        axes_union(s, op->in[op->mem[0].first + i]->type.axes, &s);
+    return s;
+}
+
+static bool same_index(const Op *a, int ma, const Op *b, int mb) {
+    if (a->mem[ma].nidx != b->mem[mb].nidx)
+        return false;
+    for (int i = 0; i < a->mem[ma].nidx; i++)
+        if (a->in[a->mem[ma].first + i] != b->in[b->mem[mb].first + i])
+            return false;
+    return true;
+}
+
+// `later` may share a nest with `earlier`: what one writes the other touches only at the same grid point.
+static bool roots_commute(const Root *earlier, const Root *later) {
+    const Mem *w1 = earlier->op->mem[0].mem, *w2 = later->op->mem[0].mem;
+    if (w1 == w2)
+        return false;
+    for (int i = 0; i < later->cone.n; i++) {
+        const Op *op = later->cone.op[i];
+        if (op->kind == OP_LOAD && op->mem[0].mem == w1)
+            return false; // not forwarded: another place, or another nest is needed
+    }
+    for (int i = 0; i < earlier->cone.n; i++) {
+        const Op *op = earlier->cone.op[i];
+        if (op->kind == OP_LOAD && op->mem[0].mem == w2 && !same_index(op, 0, later->op, 0))
+            return false;
+    }
+    return true;
+}
+
+// --- nests ---
+
+static const char *binder_name(PassCtx *ctx, const char *name) {
+    char *s = arena_strdup(ctx->scratch, name);
+    for (char *p = s; *p; p++)
+        *p = (char)tolower((unsigned char)*p);
+    return s;
+}
+
+static Value *axis_lo(Kernel *k, const Axis *a) {
+    return a->lo ? a->lo : ir_index(k, 0);
+}
+
+static Value *axis_hi(const Axis *a) {
+    return a->is_dim ? a->extent : a->hi;
+}
+
+// The race proof of a store in the nest: the axis that each index position determines.
+static void store_prove(PassCtx *ctx, Kernel *k, Op *op) {
+    if (op->kind != OP_STORE || op_attr(op, ATTR_det))
+        return;
+    Str names[RANK_MAX];
+    Str none = intern_cstr(ctx->module->interner, "_");
+    for (int i = 0; i < op->mem[0].nidx; i++) {
+        const Value *v = op->in[op->mem[0].first + i];
+        names[i] = v->kind == VALUE_IOTA ? v->axis->name : none;
+    }
+    op_set_names(k, op, ATTR_det, op->mem[0].nidx, names);
+}
+
+static void nest_clone(Builder *b, IrMap *map, const Root *roots, int n) {
+    uint8_t *done = ARENA_ARRAY(map->arena, uint8_t, b->kernel->nvalue + 1);
+    for (int i = 0; i < n; i++) {
+        for (int j = 0; j < roots[i].cone.n; j++) {
+            const Op *op = roots[i].cone.op[j];
+            if (done[op->res[0]->id])
+                continue;
+            done[op->res[0]->id] = 1;
+            b->span = op->span;
+            ir_clone(b, op, map);
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        b->span = roots[i].op->span;
+        ir_clone(b, roots[i].op, map);
+    }
+}
+
+static void nest_build(PassCtx *ctx, Kernel *k, const Root *roots, int n) {
+    Builder b = ir_builder_before(k, roots[n - 1].op);
+    b.span = roots[n - 1].op->span;
+    AxisSet grid = roots[0].grid;
+    IrMap map = ir_map_new(ctx->scratch, k);
+    BinderInit binders[AXES_MAX];
+    for (int i = 0; i < grid.n; i++) {
+        Axis *whole = k->axis[grid.id[i]];
+        Axis *tile = ir_axis(&b, binder_name(ctx, whole->name), whole, 0);
+        ir_map_axis(&map, whole, tile);
+        binders[i] = (BinderInit){.axis = tile, .lo = axis_lo(k, whole), .hi = axis_hi(whole)};
+    }
+    Op *par = ir_parallel(&b, grid.n, binders);
+    Builder in = ir_builder_at_end(k, par->region[0]);
+    nest_clone(&in, &map, roots, n);
+    for (Op *op = par->region[0]->first; op; op = op->next)
+        store_prove(ctx, k, op);
+    for (int i = 0; i < n; i++)
+        ir_op_unlink(roots[i].op);
+}
+
+// Builds nests for runs of roots that nothing separates.
+static void region_make_nests(PassCtx *ctx, Kernel *k, Region *host) {
+    RootVec run = {0};
+    for (Op *op = host->first, *next; op; op = next) {
+        next = op->next;
+        bool separates = op_has(op->kind, TRAIT_REGIONS);
+        if (op_is_root(op)) {
+            Root r = {.op = op, .cone = cone_of(ctx->scratch, k, host, op)};
+            r.grid = axes_minus(root_axes(op), cone_whole_axes(&r));
+            bool joins = run.len > 0 && !ctx->options->no_fuse && axes_equal(run.data[0].grid, r.grid);
+            for (uint32_t i = 0; joins && i < run.len; i++)
+                joins = roots_commute(&run.data[i], &r);
+            if (run.len > 0 && !joins) {
+                nest_build(ctx, k, run.data, (int)run.len);
+                vec_clear(&run);
+                r.cone = cone_of(ctx->scratch, k, host, op);
+            }
+            vec_push(ctx->scratch, &run, r);
+        }
+        if (run.len > 0 && (separates || !next)) {
+            nest_build(ctx, k, run.data, (int)run.len);
+            vec_clear(&run);
+        }
+    }
+}
+
+// Tile ops that are left in the host region have been copied into the nests that use them.
+static void region_drop_tiles(PassCtx *ctx, const Kernel *k, Region *host) {
+    const uint8_t *in_nest = nest_values(ctx->scratch, k, host);
+    for (Op *op = host->last, *prev; op; op = prev) {
+        prev = op->prev;
+        if (op->nres > 0 && in_nest[op->res[0]->id] && !op_has(op->kind, TRAIT_REGIONS))
+            ir_op_unlink(op);
+    }
+}
+
+// What the launch plan evaluates must not depend on the contents of tensors.
+static bool host_is_known(PassCtx *ctx, Kernel *k, Region *host) {
+    const uint8_t *in_nest = nest_values(ctx->scratch, k, host);
+    for (Op *op = host->first; op; op = op->next) {
+        bool host_op = op_has(op->kind, TRAIT_REGIONS) || op->kind == OP_REQUIRE || op->kind == OP_TEMP;
+        for (int i = 0; host_op && i < op->nin; i++) {
+            if (!in_nest[op->in[i]->id])
+                continue;
+            diag_add(ctx->diags, DIAG_UNSUPPORTED, op->span,
+                     "not supported yet: a grid, loop or condition outside a nest that depends on the contents of a tensor");
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool region_fuse(PassCtx *ctx, Kernel *k, Region *host) {
+    if (!host_is_known(ctx, k, host))
+        return false;
+    for (Op *op = host->first; op; op = op->next) {
+        bool is_host_region = op->kind == OP_FOR || op->kind == OP_IF;
+        for (int i = 0; is_host_region && i < op->nregion; i++)
+            if (!region_fuse(ctx, k, op->region[i]))
+                return false;
+    }
+    if (!ctx->options->no_fuse)
+        fuse_forward(ctx, k, host);
+    if (!fuse_keep(ctx, k, host))
+        return false;
+    region_make_nests(ctx, k, host);
+    region_drop_tiles(ctx, k, host);
+    for (Op *op = host->first; op; op = op->next)
+        if (op->kind == OP_PARALLEL && !fuse_dot_loops(ctx, k, op->region[0]))
+            return false;
+    return true;
+}
+
+bool pass_fuse(PassCtx *ctx, Kernel *k) {
+    return region_fuse(ctx, k, k->body);
+}

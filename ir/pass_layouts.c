@@ -1,0 +1,528 @@
+// Pass layouts: where each tile's elements live.
+//
+// In:  stage scheduled. Out: the same ops, every tile type with a layout, buffers with an offset layout, `convert` where two
+//      needs disagree.
+// Greedy: products fix their fragments; layouts spread along elementwise ops, reductions and carried values until nothing
+// changes; the largest tile that is still free gets the blocked layout with the longest run along the contiguous axis; and so
+// on. Then every op's rule is checked and conversions (or, for cheap index tiles, copies of their computation) are put in.
+#include "ir/nest.h"
+#include "lang/base/vec.h"
+
+typedef struct Assign {
+    PassCtx *ctx;
+    Kernel *k;
+    LayoutTable *table;
+    Nest nest;
+    int warps;
+    bool changed, failed;
+} Assign;
+
+static bool is_tile(const Value *v) {
+    return v->type.axes.n > 0 && (v->kind == VALUE_OP || v->kind == VALUE_ARG);
+}
+
+static void fail(Assign *a, const Op *op, const char *what) {
+    if (!a->failed)
+        diag_add(a->ctx->diags, DIAG_UNSUPPORTED, op->span, "not supported yet: %s (%s)", what, op_info(op->kind)->text);
+    a->failed = true;
+}
+
+static const Layout *slice_to(Assign *a, const Layout *l, AxisSet axes) {
+    return layout_slice_to(a->table, l, axes.id, axes.n);
+}
+
+static void give(Assign *a, Value *v, const Layout *l) {
+    if (!is_tile(v) || v->type.layout || !l)
+        return;
+    v->type.layout = l;
+    a->changed = true;
+}
+
+// The layout restricted to the value's axes.
+static void give_slice(Assign *a, Value *v, const Layout *l) {
+    if (is_tile(v) && !v->type.layout && l)
+        give(a, v, slice_to(a, l, v->type.axes));
+}
+
+// --- anchors: products ---
+
+static int axis_sizes(const Kernel *k, AxisSet s, AxisSize *out) {
+    for (int i = 0; i < s.n; i++)
+        out[i] = (AxisSize){s.id[i], k->axis[s.id[i]]->size};
+    // Lowest bits first: the last declared axis varies fastest.
+    for (int i = 0; i < s.n / 2; i++) {
+        AxisSize t = out[i];
+        out[i] = out[s.n - 1 - i];
+        out[s.n - 1 - i] = t;
+    }
+    return s.n;
+}
+
+static uint32_t elements(const AxisSize *s, int n) {
+    uint32_t e = 1;
+    for (int i = 0; i < n; i++)
+        e *= s[i].size;
+    return e;
+}
+
+// Warps along rows and columns: halve the longer side of a warp's tile, never below the unit's.
+static void split_warps(uint32_t warps, uint32_t rows, uint32_t cols, uint32_t min_rows, uint32_t min_cols, uint32_t *wr,
+                        uint32_t *wc) {
+    *wr = *wc = 1;
+    while (*wr * *wc < warps) {
+        bool row_can = rows / *wr >= 2 * min_rows, col_can = cols / *wc >= 2 * min_cols;
+        if (row_can && (rows / *wr >= cols / *wc || !col_can))
+            *wr *= 2;
+        else if (col_can)
+            *wc *= 2;
+        else
+            break;
+    }
+}
+
+typedef struct DotLayouts {
+    const Layout *a, *b, *c;
+    const char *unit;
+} DotLayouts;
+
+static FmaSplit fma_split(const TargetDesc *t, uint32_t rows, uint32_t cols) {
+    FmaSplit s = {.tm = 4, .tn = 4, .lanes_rows = 4, .lanes_cols = (uint32_t)t->lanes / 4};
+    if (t->family == TARGET_CPU)
+        return (FmaSplit){.tm = rows, .tn = 1, .lanes_rows = 1, .lanes_cols = (uint32_t)t->lanes, .lane_first = true};
+    while (s.tm > 1 && s.tm * s.lanes_rows > rows)
+        s.tm /= 2;
+    while (s.tn > 1 && s.tn * s.lanes_cols > cols)
+        s.tn /= 2;
+    while (s.lanes_rows > 1 && s.lanes_rows > rows) {
+        s.lanes_rows /= 2;
+        s.lanes_cols *= 2;
+    }
+    return s;
+}
+
+static DotLayouts dot_layouts(Assign *as, const Op *dot) {
+    DotAxes d = dot_axes(dot);
+    AxisSize rows[AXES_MAX], cols[AXES_MAX], ks[AXES_MAX], batch[AXES_MAX];
+    DotTile tile = {.rows = rows, .cols = cols, .ks = ks, .batch = batch};
+    tile.nrows = (uint8_t)axis_sizes(as->k, d.rows, rows);
+    tile.ncols = (uint8_t)axis_sizes(as->k, d.cols, cols);
+    tile.nks = (uint8_t)axis_sizes(as->k, d.along, ks);
+    tile.nbatch = (uint8_t)axis_sizes(as->k, d.batch, batch);
+    uint32_t m = elements(rows, tile.nrows), n = elements(cols, tile.ncols), k = elements(ks, tile.nks);
+    DotLayouts l = {0};
+    if (dot_unit(as->ctx->target, dot) && m >= 16 && n >= 8 && k >= 8) {
+        MmaUnit unit = k >= 16 ? MMA_M16N8K16 : MMA_M16N8K8;
+        split_warps((uint32_t)as->warps, m, n, 16, 8, &tile.warps_rows, &tile.warps_cols);
+        l.a = layout_mma_a(as->table, unit, &tile);
+        l.b = layout_mma_b(as->table, unit, &tile);
+        l.c = layout_mma_c(as->table, unit, &tile);
+        l.unit = k >= 16 ? "m16n8k16" : "m16n8k8";
+        if (l.a && l.b && l.c)
+            return l;
+    }
+    FmaSplit split = fma_split(as->ctx->target, m, n);
+    split_warps((uint32_t)as->warps, m, n, split.lanes_rows, split.lanes_cols, &tile.warps_rows, &tile.warps_cols);
+    l.c = layout_fma_c(as->table, &split, &tile);
+    l.a = l.c ? layout_fma_a(as->table, l.c, &tile) : NULL;
+    l.b = l.c ? layout_fma_b(as->table, l.c, &tile) : NULL;
+    l.unit = "fma";
+    return l;
+}
+
+static void set_axes_lowest_first(Kernel *k, Op *op, AttrId id, AxisSet s) {
+    Axis *axes[AXES_MAX];
+    for (int i = 0; i < s.n; i++)
+        axes[i] = k->axis[s.id[s.n - 1 - i]];
+    op_set_axes(k, op, id, s.n, axes);
+}
+
+static void anchor_dot(void *user, Op *op) {
+    Assign *a = user;
+    if (op->kind != OP_DOT)
+        return;
+    DotLayouts l = dot_layouts(a, op);
+    if (!l.a || !l.b || !l.c) {
+        fail(a, op, "a product of this shape");
+        return;
+    }
+    DotAxes d = dot_axes(op);
+    op_set_str(a->k, op, ATTR_unit, l.unit);
+    set_axes_lowest_first(a->k, op, ATTR_rows, d.rows);
+    set_axes_lowest_first(a->k, op, ATTR_cols, d.cols);
+    give(a, op->res[0], l.c);
+    if (op->nin > 2)
+        give(a, op->in[2], l.c);
+    give(a, op->in[0], l.a);
+    give(a, op->in[1], l.b);
+}
+
+// --- spreading ---
+
+static void spread_elementwise(Assign *a, Op *op) {
+    Value *r = op->res[0];
+    for (int i = 0; i < op->nin && !r->type.layout; i++)
+        if (is_tile(op->in[i]) && op->in[i]->type.layout && axes_equal(op->in[i]->type.axes, r->type.axes))
+            give(a, r, op->in[i]->type.layout);
+    for (int i = 0; i < op->nin && r->type.layout; i++)
+        give_slice(a, op->in[i], r->type.layout);
+}
+
+static void spread_access(Assign *a, Op *op, Value *v) {
+    for (int i = 0; i < op->nin && v->type.layout; i++)
+        if (op->in[i] != v && axes_subset(op->in[i]->type.axes, v->type.axes))
+            give_slice(a, op->in[i], v->type.layout);
+}
+
+static void spread_equal(Assign *a, int n, Value **v) {
+    const Layout *l = NULL;
+    for (int i = 0; i < n; i++)
+        if (v[i] && is_tile(v[i]) && v[i]->type.layout)
+            l = v[i]->type.layout;
+    for (int i = 0; i < n && l; i++)
+        if (v[i] && is_tile(v[i]))
+            give(a, v[i], l);
+}
+
+static void spread_region_op(Assign *a, Op *op) {
+    for (int i = 0; i < op->nres; i++) {
+        Value *group[5] = {op->res[i]};
+        int n = 1;
+        for (int j = 0; j < op->nregion; j++) {
+            Op *y = region_yield(op->region[j]);
+            if (y)
+                group[n++] = y->in[i];
+        }
+        if (i < op->ncarry) {
+            group[n++] = op_carry_arg(op, i);
+            Value *init = op_carry_init(op, i);
+            if (axes_equal(init->type.axes, op->res[i]->type.axes))
+                group[n++] = init;
+        }
+        spread_equal(a, n, group);
+    }
+}
+
+static void spread_op(void *user, Op *op) {
+    Assign *a = user;
+    if (op->nregion > 0) {
+        spread_region_op(a, op);
+    } else if (op->kind == OP_LOAD) {
+        spread_access(a, op, op->res[0]);
+    } else if (op->kind == OP_STORE || op->kind == OP_ATOMIC || op->kind == OP_SCATTER) {
+        spread_access(a, op, op_store_value(op));
+    } else if (op->kind == OP_REDUCE || op->kind == OP_ARGREDUCE) {
+        if (is_tile(op->in[0]) && op->in[0]->type.layout)
+            for (int i = 0; i < op->nres; i++)
+                give_slice(a, op->res[i], op->in[0]->type.layout);
+    } else if (op->kind == OP_SCAN) {
+        Value *group[2] = {op->in[0], op->res[0]};
+        spread_equal(a, 2, group);
+    } else if (op->nres == 1 && op_has(op->kind, TRAIT_ELEMENTWISE)) {
+        spread_elementwise(a, op);
+    }
+}
+
+static void spread_all(Assign *a, Region *body) {
+    do {
+        a->changed = false;
+        ir_walk(body, spread_op, a);
+    } while (a->changed);
+}
+
+// --- defaults ---
+
+typedef struct Largest {
+    Assign *a;
+    Value *best;
+    uint64_t size;
+} Largest;
+
+static uint64_t tile_elements(const Kernel *k, AxisSet s) {
+    uint64_t e = 1;
+    for (int i = 0; i < s.n; i++)
+        e *= k->axis[s.id[i]]->size ? k->axis[s.id[i]]->size : 1;
+    return e;
+}
+
+static void find_largest(void *user, Op *op) {
+    Largest *l = user;
+    for (int i = 0; i < op->nres + op->nregion; i++) {
+        const Region *r = i >= op->nres ? op->region[i - op->nres] : NULL;
+        for (int j = 0; j < (r ? r->narg : 1); j++) {
+            Value *v = r ? r->arg[j] : op->res[i];
+            uint64_t size = tile_elements(l->a->k, v->type.axes);
+            if (is_tile(v) && !v->type.layout && size > l->size) {
+                l->best = v;
+                l->size = size;
+            }
+        }
+    }
+}
+
+static const Layout *default_layout(Assign *a, AxisSet s) {
+    const TargetDesc *t = a->ctx->target;
+    AxisSize sizes[AXES_MAX];
+    int n = axis_sizes(a->k, s, sizes);
+    for (int i = 1; i < n; i++) { // the contiguous axis first
+        if (sizes[i].axis != a->nest.contiguous)
+            continue;
+        AxisSize c = sizes[i];
+        for (int j = i; j > 0; j--)
+            sizes[j] = sizes[j - 1];
+        sizes[0] = c;
+    }
+    if (t->lane_first)
+        return layout_blocked_lane_first(a->table, sizes, (unsigned)n, (uint32_t)t->lanes, (uint32_t)a->warps);
+    uint32_t vec = (uint32_t)(t->vec_bytes / a->nest.elem_bytes);
+    uint32_t threads = (uint32_t)(t->lanes * a->warps);
+    while (vec > 1 && (sizes[0].size % vec != 0 || elements(sizes, n) < vec * threads))
+        vec /= 2;
+    return layout_blocked(a->table, sizes, (unsigned)n, vec ? vec : 1, (uint32_t)t->lanes, (uint32_t)a->warps);
+}
+
+// --- buffers ---
+
+static int buffer_fastest(const Mem *buf, const Op *copy) {
+    const MemRef *global = copy->mem[0].mem->kind == MEM_BUF ? &copy->mem[1] : &copy->mem[0];
+    const MemRef *local = copy->mem[0].mem->kind == MEM_BUF ? &copy->mem[0] : &copy->mem[1];
+    if (local->mem != buf || global->nidx == 0)
+        return -1;
+    int inner = global->mem->inner >= 0 ? global->mem->inner : global->mem->rank - 1;
+    const Value *v = copy->in[global->first + inner];
+    if (v->type.axes.n == 0)
+        return -1;
+    uint16_t id = v->type.axes.id[v->type.axes.n - 1];
+    for (int i = 0; i < local->nrename; i++)
+        if (local->rename[i].to == id)
+            return local->rename[i].from;
+    return id;
+}
+
+static void give_buffer(void *user, Op *op) {
+    Assign *a = user;
+    if (op->kind != OP_COPY)
+        return;
+    Mem *buf = op->mem[0].mem->kind == MEM_BUF ? op->mem[0].mem : op->mem[1].mem;
+    if (buf->layout)
+        return;
+    int fastest = buffer_fastest(buf, op);
+    AxisSize sizes[AXES_MAX];
+    int n = axis_sizes(a->k, buf->axes, sizes);
+    for (int i = 1; i < n; i++) {
+        if (sizes[i].axis != fastest)
+            continue;
+        AxisSize c = sizes[i];
+        for (int j = i; j > 0; j--)
+            sizes[j] = sizes[j - 1];
+        sizes[0] = c;
+    }
+    unsigned bits = dtype_bits(buf->dtype), row = sizes[0].size * bits / 8;
+    unsigned swizzle = row >= 128 ? 128 : row >= 64 ? 64 : row >= 32 ? 32 : 0;
+    if (bits < 8 || a->ctx->target->family == TARGET_CPU)
+        swizzle = 0;
+    buf->layout = layout_shared(a->table, sizes, (unsigned)n, bits, swizzle);
+    if (!buf->layout)
+        fail(a, op, "a buffer of this shape");
+}
+
+// --- conversions ---
+
+// Index tiles and masks are computed again in the layout that is asked for.
+static bool is_cheap(const Value *v, int depth) {
+    if (v->kind != VALUE_OP)
+        return v->kind != VALUE_ARG || v->type.axes.n == 0;
+    if (v->type.axes.n == 0)
+        return true;
+    if (v->def->kind == OP_INSIDE && v->def->nmem == 0)
+        return true;
+    if (depth == 0 || !op_has(v->def->kind, TRAIT_ELEMENTWISE))
+        return false;
+    for (int i = 0; i < v->def->nin; i++)
+        if (!is_cheap(v->def->in[i], depth - 1))
+            return false;
+    return true;
+}
+
+static Value *in_layout(Assign *a, Op *user, Value *v, const Layout *want);
+
+static Value *compute_again(Assign *a, Op *user, Value *v, const Layout *want) {
+    Builder b = ir_builder_before(a->k, user);
+    b.span = v->def->span;
+    IrMap map = ir_map_new(a->ctx->scratch, a->k);
+    Op *copy = ir_clone(&b, v->def, &map);
+    copy->res[0]->type.layout = want;
+    for (int i = 0; i < copy->nin; i++)
+        if (is_tile(copy->in[i]))
+            copy->in[i] = in_layout(a, copy, copy->in[i], slice_to(a, want, copy->in[i]->type.axes));
+    return copy->res[0];
+}
+
+// `v` with layout `want`, made in front of `user`.
+static Value *in_layout(Assign *a, Op *user, Value *v, const Layout *want) {
+    if (!is_tile(v) || v->type.layout == want || !want)
+        return v;
+    if (is_cheap(v, 6))
+        return compute_again(a, user, v, want);
+    Builder b = ir_builder_before(a->k, user);
+    b.span = user->span;
+    Type t = v->type;
+    t.layout = want;
+    Value *in[1] = {v};
+    Op *op = ir_build(&b, &(OpInit){.kind = OP_CONVERT, .nin = 1, .nres = 1, .in = in, .types = &t});
+    return op->res[0];
+}
+
+static void fix_slices(Assign *a, Op *op, const Layout *full, int skip) {
+    for (int i = 0; i < op->nin; i++) {
+        Value *v = op->in[i];
+        if (i == skip || !is_tile(v) || !full || layout_is_slice(full, v->type.layout))
+            continue;
+        op->in[i] = in_layout(a, op, v, slice_to(a, full, v->type.axes));
+    }
+}
+
+// A reduction's result is the slice of its operand; who wants another layout converts the result.
+static void fix_reduce(Assign *a, Op *op) {
+    for (int i = 0; i < op->nres; i++) {
+        Value *r = op->res[i];
+        if (!is_tile(r))
+            continue;
+        const Layout *natural = slice_to(a, op->in[0]->type.layout, r->type.axes), *wanted = r->type.layout;
+        if (wanted == natural)
+            continue;
+        r->type.layout = natural;
+        Builder b = op->next ? ir_builder_before(a->k, op->next) : ir_builder_at_end(a->k, op->parent);
+        b.span = op->span;
+        Type t = r->type;
+        t.layout = wanted;
+        Value *in[1] = {r};
+        Op *c = ir_build(&b, &(OpInit){.kind = OP_CONVERT, .nin = 1, .nres = 1, .in = in, .types = &t});
+        IrMap m = ir_map_new(a->ctx->scratch, a->k);
+        ir_map_value(&m, r, c->res[0]);
+        ir_substitute(a->k->body, &m);
+        c->in[0] = r;
+    }
+}
+
+static void fix_region_op(Assign *a, Op *op) {
+    for (int i = 0; i < op->nres; i++) {
+        if (!is_tile(op->res[i]))
+            continue;
+        const Layout *l = op->res[i]->type.layout;
+        for (int j = 0; j < op->nregion; j++) {
+            Op *y = region_yield(op->region[j]);
+            if (y)
+                y->in[i] = in_layout(a, y, y->in[i], l);
+        }
+        if (i < op->ncarry) {
+            op_carry_arg(op, i)->type.layout = l;
+            int at = op->nin - op->ncarry + i;
+            Value *init = op->in[at];
+            bool broadcast = is_tile(init) && !axes_equal(init->type.axes, op->res[i]->type.axes);
+            op->in[at] = in_layout(a, op, init, broadcast ? slice_to(a, l, init->type.axes) : l);
+        }
+    }
+}
+
+// A stored value that lacks axes of the index is spread over them first (both arms are the value).
+static void widen_store(Assign *a, Op *op) {
+    Value *v = op_store_value(op);
+    AxisSet all = v->type.axes;
+    for (int i = 0; i < op->mem[0].nidx; i++)
+        axes_union(all, op->in[op->mem[0].first + i]->type.axes, &all);
+    AxisSet missing = axes_minus(all, v->type.axes);
+    if (missing.n == 0)
+        return;
+    Builder b = ir_builder_before(a->k, op);
+    b.span = op->span;
+    for (int i = 0; i < missing.n; i++)
+        v = ir_select(&b, ir_inside_axis(&b, a->k->axis[missing.id[i]]), v, v, NULL);
+    op->in[op->nin - 1] = v;
+}
+
+static void widen_op(void *user, Op *op) {
+    if (op->kind == OP_STORE || op->kind == OP_SCATTER)
+        widen_store(user, op);
+}
+
+static void fix_op(void *user, Op *op) {
+    Assign *a = user;
+    if (op->nregion > 0) {
+        fix_region_op(a, op);
+    } else if (op->kind == OP_DOT) {
+        DotLayouts l = dot_layouts(a, op);
+        op->in[0] = in_layout(a, op, op->in[0], l.a);
+        op->in[1] = in_layout(a, op, op->in[1], l.b);
+        if (op->nin > 2)
+            op->in[2] = in_layout(a, op, op->in[2], l.c);
+    } else if (op->kind == OP_REDUCE || op->kind == OP_ARGREDUCE) {
+        fix_reduce(a, op);
+    } else if (op->kind == OP_LOAD) {
+        fix_slices(a, op, op->res[0]->type.layout, -1);
+    } else if (op->kind == OP_STORE || op->kind == OP_ATOMIC || op->kind == OP_SCATTER) {
+        fix_slices(a, op, op_store_value(op)->type.layout, op->nin - 1);
+    } else if (op->kind == OP_SCAN) {
+        op->in[0] = in_layout(a, op, op->in[0], op->res[0]->type.layout);
+    } else if (op->nres == 1 && op_has(op->kind, TRAIT_ELEMENTWISE)) {
+        fix_slices(a, op, op->res[0]->type.layout, -1);
+    }
+}
+
+// --- stores of fragments ---
+
+// A tile whose registers do not run along the contiguous dim is converted before it is stored: 16-byte stores instead of
+// 4-byte ones are worth a round trip through shared memory.
+static void store_blocked(void *user, Op *op) {
+    Assign *a = user;
+    const TargetDesc *t = a->ctx->target;
+    Value *v = op->kind == OP_STORE ? op_store_value(op) : NULL;
+    if (!v || !is_tile(v) || t->family == TARGET_CPU || a->nest.ndots == 0 || op->mem[0].mem->inner < 0)
+        return;
+    const Value *inner = op->in[op->mem[0].first + op->mem[0].mem->inner];
+    if (inner->kind != VALUE_IOTA || !v->type.layout || !axes_has(v->type.axes, inner->axis->id))
+        return;
+    unsigned want = 0, have = layout_run(v->type.layout, inner->axis->id, NULL);
+    while ((dtype_bits(v->type.dtype) << (want + 1)) <= 128)
+        want++;
+    int contiguous = a->nest.contiguous;
+    a->nest.contiguous = inner->axis->id;
+    const Layout *l = have < want ? default_layout(a, v->type.axes) : NULL;
+    a->nest.contiguous = contiguous;
+    if (!l || layout_run(l, inner->axis->id, NULL) <= have)
+        return;
+    op->in[op->nin - 1] = in_layout(a, op, v, l);
+    fix_slices(a, op, l, op->nin - 1);
+}
+
+static bool nest_layouts(PassCtx *ctx, Kernel *k, Op *par) {
+    Assign a = {.ctx = ctx, .k = k, .table = ctx->module->layouts, .nest = nest_of(par)};
+    a.warps = (int)op_attr_int(par, ATTR_warps);
+    a.warps = a.warps ? a.warps : 1;
+    Region *body = par->region[0];
+    ir_walk(body, widen_op, &a);
+    ir_walk(body, anchor_dot, &a);
+    ir_walk(body, give_buffer, &a);
+    for (;;) {
+        spread_all(&a, body);
+        Largest l = {.a = &a};
+        find_largest(&l, par);
+        ir_walk(body, find_largest, &l);
+        if (!l.best || a.failed)
+            break;
+        const Layout *d = default_layout(&a, l.best->type.axes);
+        if (!d) {
+            fail(&a, par, "a tile of this shape");
+            break;
+        }
+        give(&a, l.best, d);
+    }
+    if (a.failed)
+        return false;
+    ir_walk(body, fix_op, &a);
+    ir_walk(body, store_blocked, &a);
+    return !a.failed;
+}
+
+bool pass_layouts(PassCtx *ctx, Kernel *k) {
+    return each_nest(ctx, k, nest_layouts);
+}

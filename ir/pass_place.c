@@ -1,0 +1,233 @@
+// Pass place: nests => launches.
+//
+// In:  stage scheduled with layouts. Out: stage placed. A `parallel` becomes a `launch` whose program id is taken apart into tile
+//      numbers; buffers get byte offsets; the launch lists what it uses from outside (ir/abi.h).
+//
+//   parallel m in 0..%M, n in 0..%N {warps = 4} { BODY }
+//   => %nm = cdiv %M, 128; %nn = cdiv %N, 128; %g = mul %nm, %nn
+//      launch %pid in 0..%g args(%M, %N; @x, @y) {entry = .., warps = 4, smem = 49152} {
+//        %tm, %tn = order.grouped %pid, %nm, %nn {group = 8}; %m0 = mul %tm, 128; %n0 = mul %tn, 128
+//        with m in %m0..%M, n in %n0..%N { BODY } }
+#include <string.h>
+
+#include "ir/nest.h"
+
+enum { BINDERS_MAX = 16, BUFFER_ALIGN = 1024, SCRATCH_ALIGN = 16, DEFAULT_GROUP = 8 };
+
+typedef struct Place {
+    PassCtx *ctx;
+    Kernel *k;
+    Op *par;
+    Value *count[BINDERS_MAX];
+    Value *id[BINDERS_MAX];
+} Place;
+
+static Value *add(Kernel *k, Builder *b, Value *x, Value *y) {
+    (void)k;
+    return value_is_int(x, 0) ? y : value_is_int(y, 0) ? x : ir_binary(b, OP_ADD, x, y, NULL);
+}
+
+// Windows or points of binder i; a range that ends before it begins has none.
+static Value *binder_count(Place *p, Builder *b, int i) {
+    Value *lo = op_binder_lo(p->par, i), *hi = op_binder_hi(p->par, i);
+    const Axis *a = p->par->binder[i].axis;
+    Value *n = value_is_int(lo, 0) ? hi : ir_binary(b, OP_SUB, hi, lo, NULL);
+    bool may_be_negative = !value_is_int(lo, 0) || (hi->kind != VALUE_PARAM && hi->kind != VALUE_CONST);
+    if (may_be_negative)
+        n = ir_binary(b, OP_MAX, n, ir_index(p->k, 0), NULL);
+    return a && a->size > 1 ? ir_binary(b, OP_CDIV, n, ir_index(p->k, a->size), NULL) : n;
+}
+
+static void take_apart(Place *p, Builder *b, Value *pid) {
+    int n = p->par->nbinders;
+    if (n == 1) {
+        p->id[0] = pid;
+        return;
+    }
+    Nest nest = nest_of(p->par);
+    bool grouped = nest.ndots > 0 && n == 2 && p->par->binder[0].axis && p->par->binder[1].axis;
+    Value *in[BINDERS_MAX + 1] = {pid};
+    Type types[BINDERS_MAX];
+    for (int i = 0; i < n; i++) {
+        in[i + 1] = p->count[i];
+        types[i] = type_scalar(DT_INDEX);
+    }
+    Op *order = ir_build(b, &(OpInit){.kind = OP_ORDER, .sub = grouped ? ORDER_GROUPED : ORDER_ROW, .nin = (uint16_t)(n + 1),
+                                      .nres = (uint16_t)n, .in = in, .types = types});
+    if (grouped)
+        op_set_int(p->k, order, ATTR_group, DEFAULT_GROUP);
+    for (int i = 0; i < n; i++)
+        p->id[i] = order->res[i];
+}
+
+// The body, inside the windows of this program.
+static void move_body(Place *p, Region *launch) {
+    Builder b = ir_builder_at_end(p->k, launch);
+    b.span = p->par->span;
+    BinderInit windows[BINDERS_MAX];
+    int nw = 0, var = 0;
+    IrMap map = ir_map_new(p->ctx->scratch, p->k);
+    for (int i = 0; i < p->par->nbinders; i++) {
+        const Binder *bd = &p->par->binder[i];
+        Value *lo = op_binder_lo(p->par, i), *at = p->id[i];
+        if (bd->axis && bd->axis->size > 1)
+            at = ir_binary(&b, OP_MUL, at, ir_index(p->k, bd->axis->size), NULL);
+        at = add(p->k, &b, lo, at);
+        if (bd->axis)
+            windows[nw++] = (BinderInit){.axis = bd->axis, .lo = at, .hi = op_binder_hi(p->par, i)};
+        else
+            ir_map_value(&map, p->par->region[0]->arg[var++], at);
+    }
+    Region *body = launch;
+    if (nw > 0)
+        body = ir_with(&b, nw, windows, 0, NULL)->region[0];
+    for (Op *op = p->par->region[0]->first, *next; op; op = next) {
+        next = op->next;
+        ir_op_move_to_end(op, body);
+    }
+    ir_substitute(launch, &map);
+}
+
+// --- shared memory ---
+
+typedef struct Shared {
+    Place *p;
+    int64_t end, scratch;
+} Shared;
+
+static void place_buffer(void *user, Op *op) {
+    Shared *s = user;
+    if (op->kind == OP_BUF && op->sub == BUF_SHARED) {
+        Mem *buf = op->def_mem;
+        int64_t bytes = (int64_t)layout_offsets(buf->layout) * dtype_bits(buf->dtype) / 8 * op_attr_int(op, ATTR_stages);
+        s->end = (s->end + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
+        op_set_int(s->p->k, op, ATTR_at, s->end);
+        s->end += bytes;
+    }
+    int64_t scratch = s->p->ctx->scratch_bytes ? s->p->ctx->scratch_bytes(op) : 0;
+    s->scratch = scratch > s->scratch ? scratch : s->scratch;
+}
+
+static bool place_shared(Place *p, Op *launch) {
+    Shared s = {.p = p};
+    ir_walk(launch->region[0], place_buffer, &s);
+    int64_t smem = s.end;
+    if (s.scratch > 0)
+        smem = (s.end + SCRATCH_ALIGN - 1) / SCRATCH_ALIGN * SCRATCH_ALIGN + s.scratch;
+    op_set_int(p->k, launch, ATTR_smem, smem);
+    if (smem <= p->ctx->target->shared_bytes || p->ctx->target->family == TARGET_CPU)
+        return true;
+    diag_add(p->ctx->diags, DIAG_UNSUPPORTED, launch->span,
+             "this nest needs %lld bytes of shared memory; %s has %d for a program: choose smaller tiles or fewer stages",
+             (long long)smem, p->ctx->target->name, p->ctx->target->shared_bytes);
+    return false;
+}
+
+// --- what the launch uses from outside ---
+
+typedef struct Captures {
+    const Region *inside;
+    uint8_t *mem;
+    Value **value; // by id
+} Captures;
+
+static void capture(Captures *c, Value *v) {
+    bool outside = v->kind == VALUE_PARAM || (v->kind == VALUE_OP && !op_is_in(v->def, c->inside)) ||
+                   (v->kind == VALUE_ARG && !region_contains(c->inside, v->region));
+    if (outside)
+        c->value[v->id] = v;
+}
+
+static void capture_op(void *user, Op *op) {
+    Captures *c = user;
+    for (int i = 0; i < op->nin; i++)
+        capture(c, op->in[i]);
+    for (int i = 0; i < op->nmem; i++) {
+        Mem *m = op->mem[i].mem;
+        if (m->kind != MEM_PARAM && m->kind != MEM_TEMP)
+            continue;
+        c->mem[m->id] = 1;
+        for (int j = 0; j < m->rank; j++)
+            capture(c, m->dim[j]);
+    }
+}
+
+static void list_captures(Place *p, Op *launch) {
+    Kernel *k = p->k;
+    Captures c = {.inside = launch->region[0],
+                  .mem = ARENA_ARRAY(p->ctx->scratch, uint8_t, (size_t)k->nmem + 1),
+                  .value = ARENA_ARRAY(p->ctx->scratch, Value *, (size_t)k->nvalue + 1)};
+    ir_walk(launch->region[0], capture_op, &c);
+    int nin = 2, nmem = 0;
+    for (uint32_t i = 0; i < k->nvalue; i++)
+        nin += c.value[i] != NULL;
+    for (int i = 0; i < k->nmem; i++)
+        nmem += c.mem[i];
+    Value **in = ARENA_ARRAY(k->module->arena, Value *, nin);
+    MemRef *mem = ARENA_ARRAY(k->module->arena, MemRef, (size_t)nmem + 1);
+    in[0] = launch->in[0];
+    in[1] = launch->in[1];
+    for (uint32_t i = 0, n = 2; i < k->nvalue; i++)
+        if (c.value[i])
+            in[n++] = c.value[i];
+    for (int i = 0, n = 0; i < k->nmem; i++)
+        if (c.mem[i])
+            mem[n++] = (MemRef){.mem = k->mem[i], .pos = -1};
+    launch->in = in;
+    launch->nin = (uint16_t)nin;
+    launch->mem = mem;
+    launch->nmem = (uint16_t)nmem;
+}
+
+// PTX identifiers have no dots.
+static const char *entry_name(Place *p, int number) {
+    char *s = arena_printf(p->ctx->scratch, "%s__%d", p->k->name, number);
+    for (char *c = s; *c; c++)
+        if (*c == '.')
+            *c = '_';
+    return s;
+}
+
+static int launches_before(const Region *r, const Op *until, bool *found) {
+    int n = 0;
+    for (const Op *op = r->first; op && !*found; op = op->next) {
+        *found = op == until;
+        n += op->kind == OP_LAUNCH && !*found;
+        for (int i = 0; i < op->nregion && op->kind != OP_LAUNCH && !*found; i++)
+            n += launches_before(op->region[i], until, found);
+    }
+    return n;
+}
+
+static bool nest_place(PassCtx *ctx, Kernel *k, Op *par) {
+    Place p = {.ctx = ctx, .k = k, .par = par};
+    if (par->nbinders > BINDERS_MAX) {
+        diag_add(ctx->diags, DIAG_UNSUPPORTED, par->span, "a nest may have %d binders", BINDERS_MAX);
+        return false;
+    }
+    Builder b = ir_builder_before(k, par);
+    b.span = par->span;
+    Value *grid = ir_index(k, 1);
+    for (int i = 0; i < par->nbinders; i++) {
+        p.count[i] = binder_count(&p, &b, i);
+        grid = i == 0 ? p.count[0] : ir_binary(&b, OP_MUL, grid, p.count[i], NULL);
+    }
+    Op *launch = ir_launch(&b, "pid", grid);
+    bool found = false;
+    op_set_str(k, launch, ATTR_entry, entry_name(&p, launches_before(k->body, launch, &found)));
+    op_set_int(k, launch, ATTR_warps, op_attr_int(par, ATTR_warps) ? op_attr_int(par, ATTR_warps) : 1);
+    Builder in = ir_builder_at_end(k, launch->region[0]);
+    in.span = par->span;
+    if (par->nbinders > 0)
+        take_apart(&p, &in, launch->region[0]->arg[0]);
+    move_body(&p, launch->region[0]);
+    ir_op_unlink(par);
+    if (!place_shared(&p, launch))
+        return false;
+    list_captures(&p, launch);
+    return true;
+}
+
+bool pass_place(PassCtx *ctx, Kernel *k) {
+    return each_nest(ctx, k, nest_place);
+}

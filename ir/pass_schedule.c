@@ -1,0 +1,201 @@
+// Pass schedule: axes without a size => tile sizes of the target; warps of each nest.
+//
+// In:  stage nests (after variants). Out: stage scheduled; every axis that a nest binds has a size, whole axes that are not held
+//      keep size 0 until pass stream turns them into loops over tiles of the size noted here.
+// Sizes come from, in order: the source (tiles(K, 128), a schedule clause), the target's heuristics below.
+//
+// Heuristics. Products: tiles of 128 x 128 x 32 on the matrix unit, 64 x 64 x 16 without one, one row by columns of vectors on the CPU.
+// Everything else: a program handles about 128 threads x 4 vectors, along the contiguous axis first; a held row takes as many
+// warps as leave each thread 8 to 32 elements.
+#include "ir/nest.h"
+
+#include <string.h>
+
+enum { VECTORS_PER_THREAD = 4, ELEMENTWISE_THREADS = 128, ROW_ELEMENTS_PER_THREAD = 16, CPU_TILE_VECTORS = 8 };
+
+static uint32_t clamp_size(const Axis *a, uint32_t size) {
+    const Value *hi = a->of && a->of->is_dim ? a->of->extent : NULL;
+    if (hi && value_is_const(hi) && hi->u.i > 0 && pow2_ceil((uint64_t)hi->u.i) < size)
+        return pow2_ceil((uint64_t)hi->u.i);
+    return size;
+}
+
+// A size that the source or a schedule clause gave wins over `size`.
+static void axis_set_size(PassCtx *ctx, Kernel *k, Axis *a, uint32_t size) {
+    if (a->size != 0)
+        return;
+    const ScheduleEntry *e = schedule_find_axis(ctx, k, a);
+    a->size = e && e->value > 0 ? pow2_ceil((uint64_t)e->value) : clamp_size(a, size);
+}
+
+static int nest_warps(PassCtx *ctx, Kernel *k, int dflt) {
+    const ScheduleEntry *e = schedule_find(ctx, k, "warps", NULL);
+    int warps = e && e->value > 0 ? (int)pow2_floor((uint64_t)e->value) : dflt;
+    return warps > ctx->target->max_warps ? ctx->target->max_warps : warps;
+}
+
+// --- products ---
+
+typedef struct DotSizes {
+    uint32_t rows, cols, along;
+    int warps;
+} DotSizes;
+
+static DotSizes dot_sizes(const TargetDesc *t, const Op *dot) {
+    if (t->family == TARGET_CPU)
+        return (DotSizes){.rows = 4, .cols = 2 * (uint32_t)t->lanes, .along = 16, .warps = 1};
+    if (dot_unit(t, dot))
+        return (DotSizes){.rows = 128, .cols = 128, .along = 32, .warps = 4};
+    return (DotSizes){.rows = 64, .cols = 64, .along = 16, .warps = 4};
+}
+
+// The last axis of a set gets the size, the others 1.
+static void axes_set_size(PassCtx *ctx, Kernel *k, AxisSet s, uint32_t size) {
+    for (int i = 0; i < s.n; i++) {
+        Axis *a = k->axis[s.id[i]];
+        if (i == s.n - 1)
+            axis_set_size(ctx, k, a, size);
+        else
+            axis_set_size(ctx, k, a, 1);
+    }
+}
+
+typedef struct DotPass {
+    PassCtx *ctx;
+    Kernel *k;
+} DotPass;
+
+static void dot_set_sizes(void *user, Op *op) {
+    DotPass *p = user;
+    if (op->kind != OP_DOT)
+        return;
+    DotSizes s = dot_sizes(p->ctx->target, op);
+    DotAxes d = dot_axes(op);
+    axes_set_size(p->ctx, p->k, d.rows, s.rows);
+    axes_set_size(p->ctx, p->k, d.cols, s.cols);
+    axes_set_size(p->ctx, p->k, d.along, s.along);
+    axes_set_size(p->ctx, p->k, d.batch, 1);
+}
+
+// --- elementwise, reductions ---
+
+static uint64_t held_elements(const Kernel *k, const Nest *n) {
+    uint64_t e = 1;
+    for (int i = 0; i < n->axes.n; i++) {
+        const Axis *a = k->axis[n->axes.id[i]];
+        if (a->hi && a->size)
+            e *= a->size;
+    }
+    return e;
+}
+
+static bool is_bound_here(const Op *par, uint16_t id) {
+    for (int i = 0; i < par->nbinders; i++)
+        if (par->binder[i].axis && par->binder[i].axis->id == id)
+            return true;
+    return false;
+}
+
+static uint32_t vector_elements(const TargetDesc *t, int elem_bytes) {
+    uint32_t n = (uint32_t)(t->vec_bytes / elem_bytes);
+    return n ? n : 1;
+}
+
+// Elements of a program's tile: the contiguous axis first, the remainder along the last other binder.
+static void spread(PassCtx *ctx, Kernel *k, Op *par, const Nest *n, uint64_t elements, uint32_t contiguous_most) {
+    if (n->contiguous >= 0 && is_bound_here(par, (uint16_t)n->contiguous)) {
+        Axis *a = k->axis[n->contiguous];
+        uint64_t most = elements < contiguous_most ? elements : contiguous_most;
+        axis_set_size(ctx, k, a, pow2_floor(most ? most : 1));
+        elements /= a->size ? a->size : 1;
+    }
+    for (int i = par->nbinders - 1; i >= 0; i--) {
+        Axis *a = par->binder[i].axis;
+        if (!a || a->size)
+            continue;
+        axis_set_size(ctx, k, a, pow2_floor(elements ? elements : 1));
+        elements /= a->size;
+    }
+}
+
+static int schedule_rows(PassCtx *ctx, Kernel *k, Op *par, const Nest *n, uint64_t held) {
+    const TargetDesc *t = ctx->target;
+    uint64_t per_warp = (uint64_t)t->lanes * ROW_ELEMENTS_PER_THREAD;
+    uint64_t warps = held / per_warp;
+    warps = warps < 4 ? 4 : warps > 16 ? 16 : warps;
+    if (t->family == TARGET_CPU)
+        warps = 1;
+    uint64_t elements = warps * per_warp;
+    if (t->family == TARGET_CPU)
+        elements = (uint64_t)t->lanes * CPU_TILE_VECTORS;
+    spread(ctx, k, par, n, elements > held ? elements / held : 1, UINT32_MAX);
+    return (int)pow2_floor(warps);
+}
+
+static int schedule_elementwise(PassCtx *ctx, Kernel *k, Op *par, const Nest *n) {
+    const TargetDesc *t = ctx->target;
+    uint64_t vec = vector_elements(t, n->elem_bytes);
+    if (t->family == TARGET_CPU) {
+        spread(ctx, k, par, n, (uint64_t)t->lanes * CPU_TILE_VECTORS, UINT32_MAX);
+        return 1;
+    }
+    uint32_t row = (uint32_t)(ELEMENTWISE_THREADS * vec);
+    bool flat = par->nbinders == 1;
+    spread(ctx, k, par, n, (uint64_t)row * VECTORS_PER_THREAD, flat ? UINT32_MAX : row);
+    return ELEMENTWISE_THREADS / t->lanes;
+}
+
+// Tile of a whole axis that will be streamed; other axes get few rows.
+static int schedule_streamed(PassCtx *ctx, Kernel *k, Op *par, const Nest *n) {
+    const TargetDesc *t = ctx->target;
+    bool cpu = t->family == TARGET_CPU;
+    uint32_t tile = stream_tile(t, n);
+    for (int i = 0; i < par->nbinders; i++) {
+        Axis *a = par->binder[i].axis;
+        if (!a)
+            continue;
+        // A reduction over rows keeps the contiguous axis in lanes: then rows are streamed one by one.
+        bool contiguous = n->contiguous == a->id;
+        axis_set_size(ctx, k, a, contiguous ? tile : 1);
+    }
+    return cpu ? 1 : ELEMENTWISE_THREADS / t->lanes;
+}
+
+static bool nest_schedule(PassCtx *ctx, Kernel *k, Op *par) {
+    Nest n = nest_of(par);
+    int warps;
+    if (n.ndots > 0) {
+        DotPass p = {ctx, k};
+        ir_walk(par->region[0], dot_set_sizes, &p);
+        warps = dot_sizes(ctx->target, n.dot).warps;
+        spread(ctx, k, par, &n, 1, 1);
+    } else if (n.whole.n > 0 && held_elements(k, &n) <= 1) {
+        warps = schedule_streamed(ctx, k, par, &n);
+    } else if (held_elements(k, &n) > 1) {
+        warps = schedule_rows(ctx, k, par, &n, held_elements(k, &n));
+    } else {
+        warps = schedule_elementwise(ctx, k, par, &n);
+    }
+    op_set_int(k, par, ATTR_warps, ctx->target->family == TARGET_CPU ? 1 : nest_warps(ctx, k, warps));
+    return true;
+}
+
+// Loops written by hand over tiles without a size, outside products: one vector per thread.
+static void loop_set_sizes(void *user, Op *op) {
+    DotPass *p = user;
+    if (op->kind != OP_FOR)
+        return;
+    const TargetDesc *t = p->ctx->target;
+    uint32_t tile = t->family == TARGET_CPU ? (uint32_t)(t->lanes * CPU_TILE_VECTORS) : ELEMENTWISE_THREADS * 4;
+    for (int i = 0; i < op->nbinders; i++)
+        if (op->binder[i].axis)
+            axis_set_size(p->ctx, p->k, op->binder[i].axis, tile);
+}
+
+bool pass_schedule(PassCtx *ctx, Kernel *k) {
+    if (!each_nest(ctx, k, nest_schedule))
+        return false;
+    DotPass p = {ctx, k};
+    ir_walk(k->body, loop_set_sizes, &p);
+    return true;
+}

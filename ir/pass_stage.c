@@ -1,0 +1,182 @@
+// Pass stage: loads that a product in a loop uses go through shared memory.
+//
+// In and out: stage scheduled, after bounds. Targets without shared memory are left alone.
+//
+//   for k in .. { %x = load @x[m, k] {check}; %w = load @w[k, n] {check}; %a = dot[k] %x, %w, %acc; yield %a }
+//   => @xs = buf.shared : f16[m, k]; @ws = buf.shared : f16[k, n]; @c = chan @xs, @ws {mode}
+//      for k in .. carry (.., %p = 0) {
+//        acquire @c(%p); copy @x[m, k] to @xs(%p); copy @w[k, n] to @ws(%p); commit @c(%p); wait @c(%p)
+//        %x = get @xs(%p); %w = get @ws(%p); %a = dot[k] %x, %w, %acc; release @c(%p); yield %a, %p + 1 }
+//
+// Engine: cp_async where 16-byte pieces are proven contiguous and aligned (tensor guards of the variant), else plain.
+#include "ir/loop.h"
+#include "ir/nest.h"
+#include "lang/base/vec.h"
+
+enum { STAGES_GROUP = 3, COPIES_MAX = 4, PIECE_BYTES = 16 };
+
+typedef struct Staging {
+    PassCtx *ctx;
+    Kernel *k;
+    Op *loop;
+    int nload;
+    Op *load[COPIES_MAX];
+    bool async;
+} Staging;
+
+static bool load_varies(const Op *loop, const Op *load) {
+    for (int i = 0; i < loop->nbinders; i++)
+        if (loop->binder[i].axis && axes_has(load->res[0]->type.axes, loop->binder[i].axis->id))
+            return true;
+    return false;
+}
+
+// A box: every index is a tile axis or a scalar, so that the copy engine can walk it.
+static bool load_is_box(const Op *load) {
+    const MemRef *m = &load->mem[0];
+    for (int i = 0; i < m->nidx; i++) {
+        const Value *v = load->in[m->first + i];
+        if (v->type.axes.n > 0 && v->kind != VALUE_IOTA)
+            return false;
+    }
+    return !load->has_else && dtype_bits(m->mem->dtype) >= 8;
+}
+
+static bool load_is_async(const PassCtx *ctx, const Kernel *k, const Op *load) {
+    const Mem *t = load->mem[0].mem;
+    uint32_t piece = PIECE_BYTES * 8 / dtype_bits(t->dtype);
+    if (!ctx->target->has_cp_async || t->align < PIECE_BYTES || t->inner < 0 || t->sdiv % piece != 0)
+        return false;
+    const Value *v = load->in[load->mem[0].first + t->inner];
+    return v->kind == VALUE_IOTA && k->axis[v->axis->id]->size % piece == 0;
+}
+
+// Loads of the loop that reach a product's operand through ops of this loop body, and nothing else but that.
+static void find_loads(Staging *s) {
+    uint8_t *feeds = ARENA_ARRAY(s->ctx->scratch, uint8_t, (size_t)s->k->nvalue + 1);
+    uint8_t *other = ARENA_ARRAY(s->ctx->scratch, uint8_t, (size_t)s->k->nvalue + 1);
+    for (Op *op = s->loop->region[0]->last; op; op = op->prev) {
+        bool feeding = op->nres == 1 && feeds[op->res[0]->id], is_dot = op->kind == OP_DOT;
+        bool only = feeding && !other[op->res[0]->id] && op_has(op->kind, TRAIT_ELEMENTWISE);
+        if (op->kind == OP_LOAD && feeding && !other[op->res[0]->id] && load_varies(s->loop, op) && load_is_box(op) &&
+            s->nload < COPIES_MAX)
+            s->load[s->nload++] = op;
+        for (int i = 0; i < op->nin; i++) {
+            if ((is_dot && i < 2) || only)
+                feeds[op->in[i]->id] = 1;
+            else
+                other[op->in[i]->id] = 1;
+        }
+    }
+}
+
+static bool fits(const Staging *s, int stages) {
+    uint64_t bytes = 0;
+    for (int i = 0; i < s->nload; i++) {
+        uint64_t n = dtype_bits(s->load[i]->mem[0].mem->dtype) / 8;
+        AxisSet axes = s->load[i]->res[0]->type.axes;
+        for (int j = 0; j < axes.n; j++)
+            n *= s->k->axis[axes.id[j]]->size;
+        bytes += n;
+    }
+    return bytes * (uint64_t)stages <= (uint64_t)s->ctx->target->shared_bytes * 3 / 4;
+}
+
+static int stages_of(const Staging *s) {
+    const ScheduleEntry *e = schedule_find(s->ctx, s->k, "stages", NULL);
+    int stages = e && e->value > 0 ? (int)e->value : STAGES_GROUP;
+    if (!s->async)
+        return 1;
+    while (stages > 1 && !fits(s, stages))
+        stages--;
+    return stages;
+}
+
+static Op *build_copy(Staging *s, Builder *b, const Op *load, Mem *buf, Value *pos) {
+    int n = load->mem[0].nidx;
+    Value *in[RANK_MAX + 1];
+    for (int i = 0; i < n; i++)
+        in[i] = load->in[load->mem[0].first + i];
+    in[n] = pos;
+    MemRef mem[2] = {{.mem = load->mem[0].mem, .first = 0, .nidx = (uint16_t)n, .pos = -1},
+                     {.mem = buf, .first = (uint16_t)n, .nidx = 0, .pos = (int16_t)n}};
+    b->span = load->span;
+    Op *copy = ir_build(b, &(OpInit){.kind = OP_COPY, .nin = (uint16_t)(n + 1), .nmem = 2, .in = in, .mem = mem});
+    op_set_str(s->k, copy, ATTR_engine, load_is_async(s->ctx, s->k, load) ? "cp_async" : "plain");
+    const Attr *check = op_attr(load, ATTR_check);
+    if (check)
+        op_set_ints(s->k, copy, ATTR_check, check->n, check->ints);
+    return copy;
+}
+
+static Op *build_chan_op(Builder *b, OpKind kind, Mem *chan, Value *pos) {
+    Value *in[1] = {pos};
+    MemRef mem[1] = {{.mem = chan, .first = 0, .nidx = 0, .pos = 0}};
+    return ir_build(b, &(OpInit){.kind = kind, .nin = 1, .nmem = 1, .in = in, .mem = mem});
+}
+
+static void stage_loop(Staging *s) {
+    int stages = stages_of(s);
+    Builder out = ir_builder_before(s->k, s->loop);
+    out.span = s->loop->span;
+    Mem *bufs[COPIES_MAX];
+    for (int i = 0; i < s->nload; i++)
+        bufs[i] = ir_buf(&out, BUF_SHARED, s->load[i]->mem[0].mem->name, s->load[i]->mem[0].mem->dtype,
+                         s->load[i]->res[0]->type.axes, stages);
+    Mem *chan = ir_chan(&out, "ring", s->async ? "group" : "block", stages, s->nload, bufs);
+    Value *zero = ir_int(s->k, DT_I32, 0);
+    Op *loop = s->loop = loop_add_carry(s->k, s->ctx->scratch, s->loop, zero, "p");
+    Value *pos = op_carry_arg(loop, loop->ncarry - 1);
+    Builder b = ir_builder_before(s->k, loop->region[0]->first);
+    b.span = loop->span;
+    build_chan_op(&b, OP_ACQUIRE, chan, pos);
+    for (int i = 0; i < s->nload; i++)
+        build_copy(s, &b, s->load[i], bufs[i], pos);
+    build_chan_op(&b, OP_COMMIT, chan, pos);
+    build_chan_op(&b, OP_WAIT, chan, pos);
+    IrMap map = ir_map_new(s->ctx->scratch, s->k);
+    for (int i = 0; i < s->nload; i++) {
+        Value *in[1] = {pos};
+        MemRef mem[1] = {{.mem = bufs[i], .first = 0, .nidx = 0, .pos = 0}};
+        b.span = s->load[i]->span;
+        const char *name = s->load[i]->res[0]->name;
+        Op *get = ir_build(&b, &(OpInit){.kind = OP_GET, .nin = 1, .nres = 1, .nmem = 1, .in = in, .mem = mem,
+                                         .types = &s->load[i]->res[0]->type, .names = &name});
+        ir_map_value(&map, s->load[i]->res[0], get->res[0]);
+    }
+    ir_substitute(loop->region[0], &map);
+    for (int i = 0; i < s->nload; i++)
+        ir_op_unlink(s->load[i]);
+    Op *y = region_yield(loop->region[0]);
+    Builder end = y ? ir_builder_before(s->k, y) : ir_builder_at_end(s->k, loop->region[0]);
+    end.span = loop->span;
+    build_chan_op(&end, OP_RELEASE, chan, pos);
+    Value *next = ir_binary(&end, OP_ADD, pos, ir_int(s->k, DT_I32, 1), "p");
+    loop_yield_add(s->k, loop, next);
+}
+
+static void region_stage(PassCtx *ctx, Kernel *k, Region *r) {
+    for (Op *op = r->first, *next; op; op = next) {
+        next = op->next;
+        for (int i = 0; i < op->nregion; i++)
+            region_stage(ctx, k, op->region[i]);
+        if (op->kind != OP_FOR || op->nbinders != 1 || !op->binder[0].axis)
+            continue;
+        Staging s = {.ctx = ctx, .k = k, .loop = op, .async = true};
+        find_loads(&s);
+        for (int i = 0; i < s.nload; i++)
+            s.async &= load_is_async(ctx, k, s.load[i]);
+        if (s.nload == 0 || !fits(&s, 1))
+            continue;
+        stage_loop(&s);
+    }
+}
+
+static bool nest_stage(PassCtx *ctx, Kernel *k, Op *par) {
+    region_stage(ctx, k, par->region[0]);
+    return true;
+}
+
+bool pass_stage(PassCtx *ctx, Kernel *k) {
+    return ctx->target->shared_bytes == 0 || each_nest(ctx, k, nest_stage);
+}

@@ -1,0 +1,298 @@
+// Pass stream: a whole axis that is not held => loops over its tiles, one per dependence level.
+//
+// In and out: stage scheduled. A level-0 reduction needs only loads; a value that uses a reduction of level i along the
+// same axis is of level i + 1. Each level is one loop that carries its accumulators; stores along the axis form a last
+// loop at the level of what they store. What a later loop needs again is computed (and read) again.
+//
+//   %x = load @x[m, N]; %s = reduce.sum[N] %x; %y = div %x, %s; store @y[m, N], %y
+//   => axis n of N by 1024
+//      %s = for n in 0..%N carry (%a = 0) { %x = load @x[m, n]; %t = reduce.sum[n] %x; %b = add %a, %t; yield %b }
+//      for n in 0..%N { %x = load @x[m, n]; %y = div %x, %s; store @y[m, n], %y }
+#include <ctype.h>
+#include <math.h>
+
+#include "ir/nest.h"
+#include "lang/base/vec.h"
+
+typedef struct Stream {
+    PassCtx *ctx;
+    Kernel *k;
+    Region *region; // body of the nest (or of a loop in it)
+    Axis *whole;
+    uint32_t tile;
+    uint8_t *level;  // by value id: dependence level + 1, 0 = not along the axis
+    uint8_t *along;  // by value id: a reduction along the axis
+} Stream;
+
+static bool uses_axis(const Op *op, const Axis *a) {
+    for (int i = 0; i < op->nin; i++)
+        if (axes_has(op->in[i]->type.axes, a->id))
+            return true;
+    return false;
+}
+
+static bool op_reduces(const Op *op, const Axis *a) {
+    for (int i = 0; i < op->naxes; i++)
+        if (op->axes[i] == a)
+            return true;
+    return false;
+}
+
+// Level of an op: most of its operands' levels; a reduction's users are one above it.
+static int op_levels(Stream *s) {
+    int most = 0;
+    for (Op *op = s->region->first; op; op = op->next) {
+        int level = 0;
+        for (int i = 0; i < op->nin; i++) {
+            const Value *v = op->in[i];
+            int l = s->along[v->id] ? s->level[v->id] + 1 : s->level[v->id];
+            level = l > level ? l : level;
+        }
+        for (int i = 0; i < op->nres; i++) {
+            s->level[op->res[i]->id] = (uint8_t)level;
+            s->along[op->res[i]->id] = op_reduces(op, s->whole);
+        }
+        most = level > most ? level : most;
+    }
+    return most;
+}
+
+static Value *reduce_identity(Kernel *k, ReduceKind kind, DType t) {
+    bool is_float = dtype_is_float(t);
+    switch (kind) {
+    case RED_SUM: return is_float ? ir_float(k, t, 0) : ir_int(k, t, 0);
+    case RED_PROD: return is_float ? ir_float(k, t, 1) : ir_int(k, t, 1);
+    case RED_ANY: return ir_bool(k, false);
+    case RED_ALL: return ir_bool(k, true);
+    case RED_MAX: return is_float ? ir_float(k, t, -INFINITY) : ir_int_lowest(k, t);
+    case RED_MIN: return is_float ? ir_float(k, t, INFINITY) : ir_int_highest(k, t);
+    case RED_COUNT: break;
+    }
+    return NULL;
+}
+
+static OpKind reduce_combine(ReduceKind kind) {
+    switch (kind) {
+    case RED_SUM: return OP_ADD;
+    case RED_PROD: return OP_MUL;
+    case RED_MAX: return OP_MAX;
+    case RED_MIN: return OP_MIN;
+    case RED_ANY: return OP_OR;
+    case RED_ALL: return OP_AND;
+    case RED_COUNT: break;
+    }
+    return OP_ADD;
+}
+
+// Ops that the roots need and that extend along the axis, in order; everything else already stands before the loop.
+static void clone_cone(Stream *s, Builder *b, IrMap *map, Op *const *roots, int n) {
+    uint8_t *needed = ARENA_ARRAY(s->ctx->scratch, uint8_t, (size_t)s->k->nvalue + 1);
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < roots[i]->nin; j++)
+            needed[roots[i]->in[j]->id] = 1;
+    for (Op *op = s->region->last; op; op = op->prev) {
+        bool moves = op->nres == 1 && needed[op->res[0]->id] && !s->along[op->res[0]->id] &&
+                     axes_has(op->res[0]->type.axes, s->whole->id);
+        for (int j = 0; moves && j < op->nin; j++)
+            needed[op->in[j]->id] = 1;
+    }
+    for (Op *op = s->region->first; op; op = op->next) {
+        bool moves = op->nres == 1 && needed[op->res[0]->id] && !s->along[op->res[0]->id] &&
+                     axes_has(op->res[0]->type.axes, s->whole->id);
+        if (!moves)
+            continue;
+        b->span = op->span;
+        ir_clone(b, op, map);
+    }
+}
+
+static Axis *stream_axis(Stream *s, Builder *b) {
+    char *name = arena_strdup(s->ctx->scratch, s->whole->name);
+    for (char *p = name; *p; p++)
+        *p = (char)tolower((unsigned char)*p);
+    return ir_axis(b, name, s->whole, s->tile);
+}
+
+static Op *stream_loop(Stream *s, Builder *b, Axis *tile, int ncarry, Value **inits, Type *types) {
+    const Axis *w = s->whole;
+    BinderInit binder = {.axis = tile,
+                         .lo = w->is_dim || !w->lo ? ir_index(s->k, 0) : w->lo,
+                         .hi = w->is_dim ? w->extent : w->hi};
+    return ir_for_typed(b, 1, &binder, ncarry, inits, types, NULL);
+}
+
+// Ops in front of the loop that use its results (they stood between two reductions of one level) move behind it, in order.
+static void move_users_behind(Stream *s, Op *loop) {
+    uint8_t *late = ARENA_ARRAY(s->ctx->scratch, uint8_t, (size_t)s->k->nvalue + 1);
+    for (int i = 0; i < loop->nres; i++)
+        late[loop->res[i]->id] = 1;
+    Op *anchor = loop->next;
+    for (Op *op = s->region->first, *next; op != loop; op = next) {
+        next = op->next;
+        bool moves = false;
+        for (int i = 0; i < op->nin; i++)
+            moves |= late[op->in[i]->id] != 0;
+        if (!moves)
+            continue;
+        for (int i = 0; i < op->nres; i++)
+            late[op->res[i]->id] = 1;
+        if (anchor)
+            ir_op_move_before(op, anchor);
+        else
+            ir_op_move_to_end(op, s->region);
+    }
+}
+
+// One loop for all reductions of a level.
+static void stream_reductions(Stream *s, Op **reds, int n, Op *before) {
+    Builder b = ir_builder_before(s->k, before);
+    b.span = reds[0]->span;
+    Value **inits = ARENA_ARRAY(s->ctx->scratch, Value *, n);
+    Type *types = ARENA_ARRAY(s->ctx->scratch, Type, n);
+    Axis *tile = stream_axis(s, &b);
+    for (int i = 0; i < n; i++) {
+        types[i] = reds[i]->res[0]->type;
+        inits[i] = reduce_identity(s->k, (ReduceKind)reds[i]->sub, types[i].dtype);
+    }
+    Op *loop = stream_loop(s, &b, tile, n, inits, types);
+    Builder in = ir_builder_at_end(s->k, loop->region[0]);
+    IrMap map = ir_map_new(s->ctx->scratch, s->k);
+    ir_map_axis(&map, s->whole, tile);
+    clone_cone(s, &in, &map, reds, n);
+    Value **out = ARENA_ARRAY(s->ctx->scratch, Value *, n);
+    for (int i = 0; i < n; i++) {
+        AxisSet along = axes_none();
+        for (int j = 0; j < reds[i]->naxes; j++)
+            axes_add(&along, reds[i]->axes[j] == s->whole ? tile->id : reds[i]->axes[j]->id);
+        in.span = reds[i]->span;
+        Value *part = ir_reduce(&in, (ReduceKind)reds[i]->sub, ir_mapped(&map, reds[i]->in[0]), along, NULL);
+        out[i] = ir_binary(&in, reduce_combine((ReduceKind)reds[i]->sub), op_carry_arg(loop, i), part, NULL);
+    }
+    ir_yield(&in, n, out, NULL);
+    IrMap sub = ir_map_new(s->ctx->scratch, s->k);
+    for (int i = 0; i < n; i++)
+        ir_map_value(&sub, reds[i]->res[0], loop->res[i]);
+    ir_substitute(s->region, &sub);
+    for (int i = 0; i < n; i++)
+        ir_op_unlink(reds[i]);
+    move_users_behind(s, loop);
+}
+
+static void stream_stores(Stream *s, Op **stores, int n) {
+    Builder b = ir_builder_before(s->k, stores[n - 1]);
+    b.span = stores[0]->span;
+    Axis *tile = stream_axis(s, &b);
+    Op *loop = stream_loop(s, &b, tile, 0, NULL, NULL);
+    Builder in = ir_builder_at_end(s->k, loop->region[0]);
+    IrMap map = ir_map_new(s->ctx->scratch, s->k);
+    ir_map_axis(&map, s->whole, tile);
+    clone_cone(s, &in, &map, stores, n);
+    for (int i = 0; i < n; i++) {
+        in.span = stores[i]->span;
+        ir_clone(&in, stores[i], &map);
+    }
+    for (int i = 0; i < n; i++)
+        ir_op_unlink(stores[i]);
+}
+
+static bool stream_unsupported(Stream *s, const Op *op, const char *what) {
+    diag_add(s->ctx->diags, DIAG_UNSUPPORTED, op->span,
+             "not supported yet: %s along the whole axis %s, whose extent is not known to fit in a program", what,
+             s->whole->name);
+    return true;
+}
+
+typedef struct NestedUse {
+    const Axis *axis;
+    const Op *op;
+} NestedUse;
+
+static void find_nested_use(void *user, Op *op) {
+    NestedUse *u = user;
+    if (!u->op && (uses_axis(op, u->axis) || op_reduces(op, u->axis)))
+        u->op = op;
+}
+
+// What this pass cannot stream: other ops along the axis, uses in inner loops, and reading back what the nest wrote.
+static bool stream_refuses(Stream *s) {
+    uint8_t *written = ARENA_ARRAY(s->ctx->scratch, uint8_t, (size_t)s->k->nmem + 1);
+    for (Op *op = s->region->first; op; op = op->next) {
+        NestedUse nested = {.axis = s->whole};
+        for (int i = 0; i < op->nregion; i++)
+            ir_walk(op->region[i], find_nested_use, &nested);
+        if (nested.op)
+            return stream_unsupported(s, nested.op, "a use in an inner loop");
+        bool along = uses_axis(op, s->whole) || op_reduces(op, s->whole);
+        bool fine = op_has(op->kind, TRAIT_ELEMENTWISE) || op->kind == OP_LOAD || op->kind == OP_STORE ||
+                    op->kind == OP_REDUCE || op->kind == OP_INSIDE || op->kind == OP_ATOMIC || op->kind == OP_SCATTER;
+        if (along && !fine)
+            return stream_unsupported(s, op, op_info(op->kind)->text);
+        if (along && op->kind == OP_LOAD && written[op->mem[0].mem->id])
+            return stream_unsupported(s, op, "reading what this nest has written");
+        if (op_has(op->kind, TRAIT_WRITES))
+            written[op->mem[0].mem->id] = 1;
+    }
+    return false;
+}
+
+// Ops along the axis whose values went into the loops.
+static void drop_streamed(Stream *s) {
+    uint32_t *uses = ir_count_uses(s->ctx->scratch, s->k);
+    for (Op *op = s->region->last, *prev; op; op = prev) {
+        prev = op->prev;
+        bool dead = op->nres == 1 && op->nregion == 0 && uses[op->res[0]->id] == 0 &&
+                    axes_has(op->res[0]->type.axes, s->whole->id);
+        if (!dead)
+            continue;
+        for (int i = 0; i < op->nin; i++)
+            uses[op->in[i]->id]--;
+        ir_op_unlink(op);
+    }
+}
+
+static void find_levels(Stream *s) {
+    s->level = ARENA_ARRAY(s->ctx->scratch, uint8_t, (size_t)s->k->nvalue + 1);
+    s->along = ARENA_ARRAY(s->ctx->scratch, uint8_t, (size_t)s->k->nvalue + 1);
+    op_levels(s);
+}
+
+static bool region_stream(Stream *s) {
+    if (stream_refuses(s))
+        return false;
+    for (;;) {
+        find_levels(s);
+        VEC(Op *) reds = {0};
+        for (Op *op = s->region->first; op; op = op->next)
+            if (op->kind == OP_REDUCE && op_reduces(op, s->whole) && s->level[op->res[0]->id] == 0)
+                vec_push(s->ctx->scratch, &reds, op);
+        if (reds.len == 0)
+            break;
+        stream_reductions(s, reds.data, (int)reds.len, reds.data[reds.len - 1]);
+    }
+    VEC(Op *) stores = {0};
+    for (Op *op = s->region->first; op; op = op->next)
+        if (op_has(op->kind, TRAIT_WRITES) && op->nregion == 0 && uses_axis(op, s->whole))
+            vec_push(s->ctx->scratch, &stores, op);
+    find_levels(s);
+    if (stores.len > 0)
+        stream_stores(s, stores.data, (int)stores.len);
+    drop_streamed(s);
+    return true;
+}
+
+static bool nest_stream(PassCtx *ctx, Kernel *k, Op *par) {
+    Nest n = nest_of(par);
+    for (int i = 0; i < n.whole.n; i++) {
+        Axis *a = k->axis[n.whole.id[i]];
+        if (a->size)
+            continue; // held
+        Stream s = {.ctx = ctx, .k = k, .region = par->region[0], .whole = a, .tile = stream_tile(ctx->target, &n)};
+        if (!region_stream(&s))
+            return false;
+    }
+    return true;
+}
+
+bool pass_stream(PassCtx *ctx, Kernel *k) {
+    return each_nest(ctx, k, nest_stream);
+}

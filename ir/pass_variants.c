@@ -1,0 +1,216 @@
+// Pass variants: one kernel => specialised copies, most special first; the last one is right for every argument.
+//
+// In and out: stage nests. A variant's guards are the tensor attributes that it promises (align, inner, sdiv) and `when`s at the
+// head of its body; the runtime takes the first variant whose guards hold.
+//
+//   softmax.f16 => softmax.f16.v0: x {align = 16, inner = 1, sdiv = 8}, when N % 8 == 0, when N <= 1024, axis n in 0..%N by 1024
+//                  softmax.f16.v1: ... N <= 4096 ...
+//                  softmax.f16.v3: no guard; N is streamed
+//
+// Guards come in two kinds: *access* (alignment, the contiguous dim, divisible strides: vector width) and *held* (a whole axis of
+// dynamic extent that fits in the registers of a program).
+#include "ir/nest.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { HELD_MAX = 3 };
+
+typedef struct Plan {
+    bool vectors;   // promise aligned, contiguous tensors
+    uint32_t held;  // bound of dynamic whole axes, 0 = not held
+} Plan;
+
+// --- what the kernel has ---
+
+typedef struct Whole {
+    AxisSet dynamic, fixed;
+} Whole;
+
+static bool axis_const_extent(const Axis *a, int64_t *n) {
+    const Value *hi = a->is_dim ? a->extent : a->hi;
+    bool lo_const = !a->lo || value_is_const(a->lo);
+    if (!hi || !value_is_const(hi) || !lo_const)
+        return false;
+    *n = hi->u.i - (a->lo ? a->lo->u.i : 0);
+    return true;
+}
+
+// A whole axis of known extent up to this is held in every variant; a longer one is streamed.
+static int64_t held_fixed_max(const TargetDesc *t) {
+    return t->family == TARGET_CPU ? 256 : 16384;
+}
+
+static bool nest_whole(PassCtx *ctx, Kernel *k, Op *par) {
+    Whole *w = ctx->user; // set by kernel_whole for the time of its walk
+    Nest n = nest_of(par);
+    for (int i = 0; i < n.whole.n; i++) {
+        const Axis *a = k->axis[n.whole.id[i]];
+        int64_t size;
+        if (axis_const_extent(a, &size) && size <= held_fixed_max(ctx->target))
+            axes_add(&w->fixed, a->id);
+        else
+            axes_add(&w->dynamic, a->id);
+    }
+    return true;
+}
+
+static Whole kernel_whole(PassCtx *ctx, Kernel *k) {
+    Whole w = {0};
+    PassCtx walk = *ctx;
+    walk.user = &w;
+    each_nest(&walk, k, nest_whole);
+    return w;
+}
+
+// --- holding an axis ---
+
+static uint32_t held_size(const Axis *a, uint32_t bound) {
+    int64_t n;
+    if (axis_const_extent(a, &n))
+        return pow2_ceil(n > 0 ? (uint64_t)n : 1);
+    return bound;
+}
+
+static const char *lower(Arena *a, const char *s) {
+    char *t = arena_strdup(a, s);
+    for (char *p = t; *p; p++)
+        *p = (char)tolower((unsigned char)*p);
+    return t;
+}
+
+// In front of the nest's ops: axis n of N in 0..%N by size; every use of N inside becomes n.
+static void nest_hold(PassCtx *ctx, Kernel *k, Op *par, AxisSet axes, uint32_t bound) {
+    Nest n = nest_of(par);
+    IrMap map = ir_map_new(ctx->scratch, k);
+    Builder b = par->region[0]->first ? ir_builder_before(k, par->region[0]->first)
+                                      : ir_builder_at_end(k, par->region[0]);
+    b.span = par->span;
+    bool any = false;
+    for (int i = 0; i < n.whole.n; i++) {
+        Axis *a = k->axis[n.whole.id[i]];
+        if (!axes_has(axes, a->id))
+            continue;
+        Value *lo = a->is_dim || !a->lo ? ir_index(k, 0) : a->lo;
+        Axis *held = ir_axis_window(&b, lower(ctx->scratch, a->name), a, lo, a->is_dim ? a->extent : a->hi,
+                                    held_size(a, bound));
+        ir_map_axis(&map, a, held);
+        any = true;
+    }
+    if (any)
+        ir_substitute(par->region[0], &map);
+}
+
+static void kernel_hold(PassCtx *ctx, Kernel *k, Region *r, AxisSet axes, uint32_t bound) {
+    for (Op *op = r->first; op; op = op->next) {
+        if (op->kind == OP_PARALLEL)
+            nest_hold(ctx, k, op, axes, bound);
+        else
+            for (int i = 0; i < op->nregion; i++)
+                kernel_hold(ctx, k, op->region[i], axes, bound);
+    }
+}
+
+// --- guards ---
+
+static void add_when(Builder *b, Value *cond) {
+    Value *in[1] = {cond};
+    ir_build(b, &(OpInit){.kind = OP_WHEN, .nin = 1, .in = in});
+}
+
+static void guard_vectors(PassCtx *ctx, Kernel *k, Builder *b) {
+    uint8_t *divides = ARENA_ARRAY(ctx->scratch, uint8_t, (size_t)k->nvalue + 1);
+    for (int i = 0; i < k->nparam; i++) {
+        Mem *t = k->param[i].kind == PARAM_TENSOR ? k->param[i].mem : NULL;
+        if (!t || t->rank == 0)
+            continue;
+        uint32_t per_vec = 128 / dtype_bits(t->dtype);
+        t->align = 16;
+        t->inner = (int8_t)(t->rank - 1);
+        t->sdiv = per_vec;
+        Value *extent = t->dim[t->rank - 1];
+        if (divides[extent->id] < per_vec)
+            divides[extent->id] = (uint8_t)per_vec;
+    }
+    for (int i = 0; i < k->nparam; i++) {
+        Value *v = k->param[i].kind == PARAM_DIM ? k->param[i].value : NULL;
+        if (!v || value_is_const(v) || divides[v->id] < 2)
+            continue;
+        Value *rem = ir_binary(b, OP_REM, v, ir_index(k, divides[v->id]), NULL);
+        add_when(b, ir_cmp(b, CMP_EQ, rem, ir_index(k, 0), NULL));
+        divides[v->id] = 0;
+    }
+}
+
+static void guard_held(Kernel *k, Builder *b, AxisSet axes, uint32_t bound) {
+    for (int i = 0; i < axes.n; i++) {
+        const Axis *a = k->axis[axes.id[i]];
+        Value *extent = a->is_dim ? a->extent : a->hi;
+        if (a->lo && !value_is_int(a->lo, 0))
+            extent = ir_binary(b, OP_SUB, a->hi, a->lo, NULL);
+        add_when(b, ir_cmp(b, CMP_LE, extent, ir_index(k, bound), NULL));
+    }
+}
+
+// Held bounds by target: what the registers of a program hold (GPU); a few vectors (CPU, where streaming is as good).
+static int held_bounds(const TargetDesc *t, uint32_t bounds[HELD_MAX]) {
+    if (t->family == TARGET_CPU)
+        return 0;
+    bounds[0] = 1024;
+    bounds[1] = 4096;
+    bounds[2] = 16384;
+    return HELD_MAX;
+}
+
+static void variant_specialise(PassCtx *ctx, Kernel *k, const Plan *plan) {
+    Whole w = kernel_whole(ctx, k);
+    Builder b = k->body->first ? ir_builder_before(k, k->body->first) : ir_builder_at_end(k, k->body);
+    b.span = k->span;
+    if (plan->vectors)
+        guard_vectors(ctx, k, &b);
+    AxisSet held = w.fixed;
+    if (plan->held) {
+        guard_held(k, &b, w.dynamic, plan->held);
+        axes_union(held, w.dynamic, &held);
+    }
+    if (held.n > 0)
+        kernel_hold(ctx, k, k->body, held, plan->held);
+}
+
+static void insert_kernel(Module *m, int at, Kernel *k) {
+    // ir_clone_kernel has appended it.
+    for (int i = m->nkernel - 1; i > at; i--)
+        m->kernel[i] = m->kernel[i - 1];
+    m->kernel[at] = k;
+}
+
+bool pass_variants(PassCtx *ctx, Kernel *k) {
+    if (k->variant_of)
+        return true;
+    Module *m = ctx->module;
+    int at = 0;
+    while (m->kernel[at] != k)
+        at++;
+    Whole w = kernel_whole(ctx, k);
+    Plan plans[2 * (HELD_MAX + 1)];
+    int n = 0;
+    uint32_t bounds[HELD_MAX];
+    int nheld = w.dynamic.n > 0 ? held_bounds(ctx->target, bounds) : 0;
+    for (int i = 0; i < nheld; i++)
+        plans[n++] = (Plan){.vectors = true, .held = bounds[i]};
+    plans[n++] = (Plan){.vectors = true};
+    plans[n++] = (Plan){0};
+    Str base = k->name;
+    for (int i = 0; i < n; i++) {
+        const char *name = arena_printf(ctx->scratch, "%s.v%d", base, i);
+        bool last = i == n - 1;
+        Kernel *v = last ? k : ir_clone_kernel(m, k, name);
+        if (last)
+            k->name = intern_cstr(m->interner, name);
+        else
+            insert_kernel(m, at++, v);
+        v->variant_of = k;
+        variant_specialise(ctx, v, &plans[i]);
+    }
+    return true;
+}
