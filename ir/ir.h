@@ -333,8 +333,6 @@ Value *ir_int(Kernel *k, DType dtype, int64_t i);
 Value *ir_index(Kernel *k, int64_t i);
 Value *ir_float(Kernel *k, DType dtype, double f); // rounded to dtype
 Value *ir_bool(Kernel *k, bool b);
-Value *ir_int_lowest(Kernel *k, DType dtype);  // least value of an integer type
-Value *ir_int_highest(Kernel *k, DType dtype); // greatest
 bool value_is_int(const Value *v, int64_t i);   // a constant of integer dtype with that value
 bool value_is_const(const Value *v);
 double ir_round(DType dtype, double f);     // to the nearest value of a float dtype, ties to even; fp8 saturates
@@ -454,7 +452,6 @@ void ir_walk(Region *region, OpFn fn, void *user);
 
 void ir_op_unlink(Op *op);                          // removes it from its region (its values must be unused)
 void ir_op_move_before(Op *op, Op *before);
-void ir_op_move_to_end(Op *op, Region *region);
 void ir_op_move_end(Op *op, Region *region);
 // Replaces all operands (offsets in MemRefs and Binders are the caller's to keep right).
 void ir_op_set_in(Kernel *k, Op *op, int n, Value *const *in);

@@ -38,7 +38,7 @@ Op *loop_add_carry(Kernel *k, Arena *scratch, Op *loop, Value *init, const char 
     }
     for (Op *op = loop->region[0]->first, *next; op; op = next) {
         next = op->next;
-        ir_op_move_to_end(op, with->region[0]);
+        ir_op_move_end(op, with->region[0]);
     }
     for (int i = 0; i < loop->nattr; i++)
         if (loop->attr[i].id == ATTR_unroll || loop->attr[i].id == ATTR_stages)

@@ -2,6 +2,7 @@
 #include "ir/nest.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <string.h>
 
 typedef struct NestScan {
@@ -170,6 +171,27 @@ const ScheduleEntry *schedule_find_axis(const PassCtx *ctx, const Kernel *k, con
         const ScheduleEntry *e = schedule_find(ctx, k, a->name, NULL);
         if (e)
             return e;
+    }
+    return NULL;
+}
+
+static Value *integer_limit(Kernel *k, DType t, bool highest) {
+    int bits = (int)dtype_bits(t);
+    if (dtype_is_signed(t))
+        return ir_int(k, t, highest ? INT64_MAX >> (64 - bits) : INT64_MIN >> (64 - bits));
+    return ir_int(k, t, highest ? (int64_t)(UINT64_MAX >> (64 - bits)) : 0);
+}
+
+Value *reduce_identity(Kernel *k, ReduceKind kind, DType t) {
+    bool is_float = dtype_is_float(t);
+    switch (kind) {
+    case RED_SUM: return is_float ? ir_float(k, t, 0) : t == DT_BOOL ? ir_bool(k, false) : ir_int(k, t, 0);
+    case RED_PROD: return is_float ? ir_float(k, t, 1) : ir_int(k, t, 1);
+    case RED_MAX: return is_float ? ir_float(k, t, -INFINITY) : integer_limit(k, t, false);
+    case RED_MIN: return is_float ? ir_float(k, t, INFINITY) : integer_limit(k, t, true);
+    case RED_ANY: return ir_bool(k, false);
+    case RED_ALL: return ir_bool(k, true);
+    case RED_COUNT: break;
     }
     return NULL;
 }

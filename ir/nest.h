@@ -39,6 +39,9 @@ Str kernel_base_name(const Kernel *k);
 const ScheduleEntry *schedule_find(const PassCtx *ctx, const Kernel *k, const char *name, const char *of);
 const ScheduleEntry *schedule_find_axis(const PassCtx *ctx, const Kernel *k, const Axis *axis);
 
+// What a reduction over nothing gives.
+Value *reduce_identity(Kernel *k, ReduceKind kind, DType dtype);
+
 // Axes of a product: rows are only in a, columns only in b, batch in both (and in the result).
 typedef struct DotAxes {
     AxisSet rows, cols, batch, along;

@@ -145,24 +145,10 @@ static Value *mask_padding(Bounds *b, Op *user, Value *v, Axis *a, Value *neutra
     return ir_select(&at, ir_inside_axis(&at, a), v, neutral, NULL);
 }
 
-static Value *neutral_of(Kernel *k, ReduceKind kind, DType t) {
-    bool f = dtype_is_float(t);
-    switch (kind) {
-    case RED_SUM: return f ? ir_float(k, t, 0) : t == DT_BOOL ? ir_bool(k, false) : ir_int(k, t, 0);
-    case RED_PROD: return f ? ir_float(k, t, 1) : ir_int(k, t, 1);
-    case RED_MAX: return f ? ir_float(k, t, -INFINITY) : ir_int_lowest(k, t);
-    case RED_MIN: return f ? ir_float(k, t, INFINITY) : ir_int_highest(k, t);
-    case RED_ANY: return ir_bool(k, false);
-    case RED_ALL: return ir_bool(k, true);
-    case RED_COUNT: break;
-    }
-    return NULL;
-}
-
 static void reduce_bounds(Bounds *b, Op *op) {
     for (int i = 0; i < op->naxes; i++) {
         Axis *a = op->axes[i];
-        Value *neutral = neutral_of(b->k, (ReduceKind)op->sub, op->in[0]->type.dtype);
+        Value *neutral = reduce_identity(b->k, (ReduceKind)op->sub, op->in[0]->type.dtype);
         double c = dtype_is_float(neutral->type.dtype) ? neutral->u.f : (double)neutral->u.i;
         if (axis_is_exact(b, a) || padding_is(b, op->in[0], a, c))
             continue;

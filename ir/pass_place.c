@@ -83,7 +83,7 @@ static void move_body(Place *p, Region *launch) {
         body = ir_with(&b, nw, windows, 0, NULL)->region[0];
     for (Op *op = p->par->region[0]->first, *next; op; op = next) {
         next = op->next;
-        ir_op_move_to_end(op, body);
+        ir_op_move_end(op, body);
     }
     ir_substitute(launch, &map);
 }

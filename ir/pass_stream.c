@@ -9,7 +9,6 @@
 //      %s = for n in 0..%N carry (%a = 0) { %x = load @x[m, n]; %t = reduce.sum[n] %x; %b = add %a, %t; yield %b }
 //      for n in 0..%N { %x = load @x[m, n]; %y = div %x, %s; store @y[m, n], %y }
 #include <ctype.h>
-#include <math.h>
 
 #include "ir/nest.h"
 #include "lang/base/vec.h"
@@ -55,20 +54,6 @@ static int op_levels(Stream *s) {
         most = level > most ? level : most;
     }
     return most;
-}
-
-static Value *reduce_identity(Kernel *k, ReduceKind kind, DType t) {
-    bool is_float = dtype_is_float(t);
-    switch (kind) {
-    case RED_SUM: return is_float ? ir_float(k, t, 0) : ir_int(k, t, 0);
-    case RED_PROD: return is_float ? ir_float(k, t, 1) : ir_int(k, t, 1);
-    case RED_ANY: return ir_bool(k, false);
-    case RED_ALL: return ir_bool(k, true);
-    case RED_MAX: return is_float ? ir_float(k, t, -INFINITY) : ir_int_lowest(k, t);
-    case RED_MIN: return is_float ? ir_float(k, t, INFINITY) : ir_int_highest(k, t);
-    case RED_COUNT: break;
-    }
-    return NULL;
 }
 
 static OpKind reduce_combine(ReduceKind kind) {
@@ -139,7 +124,7 @@ static void move_users_behind(Stream *s, Op *loop) {
         if (anchor)
             ir_op_move_before(op, anchor);
         else
-            ir_op_move_to_end(op, s->region);
+            ir_op_move_end(op, s->region);
     }
 }
 
