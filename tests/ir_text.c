@@ -63,7 +63,7 @@ Test(ir_text, generic_reads_back) {
         Fixture f = fixture_new();
         const char *once = reprint(&f, examples[i], (IrPrintOptions){0});
         const char *generic = reprint(&f, once, (IrPrintOptions){.generic = true});
-        cr_expect(strstr(generic, "\"cast\""));
+        cr_expect(strstr(generic, "\"dot\""));
         cr_expect_str_eq(reprint(&f, generic, (IrPrintOptions){0}), once);
         arena_free(f.arena);
     }

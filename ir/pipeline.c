@@ -1,0 +1,31 @@
+// The order of passes, and the reason for each place. Nothing else knows order.
+#include "ir/pipeline.h"
+
+#define STEP(name, until, after, why)                                                              \
+    { PASS_##name, STAGE_##until, STAGE_##after, why }
+
+static const PipelineStep steps[] = {
+    STEP(simplify, PLACED, TENSOR,
+         "fusion compares index expressions: equal ones must be one value"),
+    STEP(fuse, TENSOR, NESTS, "needs whole statements; everything after it works on nests"),
+    STEP(variants, NESTS, NESTS,
+         "guards are facts for all later passes; before sizes, which depend on them"),
+    STEP(simplify, PLACED, NESTS, "`present` and fixed strides have become constants"),
+    STEP(schedule, NESTS, NESTS, "sizes decide what is held and what is streamed"),
+    STEP(stream, NESTS, SCHEDULED, "needs sizes; makes the last loops"),
+    STEP(simplify, PLACED, SCHEDULED, "new loops have invariant code"),
+    STEP(bounds, SCHEDULED, SCHEDULED, "after all reshaping of loops: windows are final"),
+    STEP(stage, SCHEDULED, SCHEDULED, "bounds gives the `check` that a copy takes over"),
+    STEP(pipeline, SCHEDULED, SCHEDULED, "needs the copies that stage has made"),
+    STEP(expand_math, PLACED, SCHEDULED, "any time before layouts"),
+    STEP(simplify, PLACED, SCHEDULED, "expansions share terms; the last change of integer ops"),
+    STEP(layouts, SCHEDULED, SCHEDULED, "everything above is fixed: no new tile after it"),
+    STEP(sync, SCHEDULED, SCHEDULED, "layouts tell who reads whose bytes"),
+    STEP(place, SCHEDULED, PLACED, "buffers need their layouts, liveness the barriers"),
+    STEP(protocol, PLACED, PLACED, "verifies the result; changes nothing"),
+};
+
+const PipelineStep *pipeline_steps(int *n) {
+    *n = (int)(sizeof steps / sizeof *steps);
+    return steps;
+}
