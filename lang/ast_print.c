@@ -18,6 +18,8 @@ enum {
     BIND_POSTFIX = 22,
 };
 
+enum { LINE_COLUMNS = 100 };
+
 typedef struct Printer {
     Arena *arena;
     VEC(char) text;
@@ -41,6 +43,14 @@ static void put_line(Printer *p) {
     put(p, "\n");
     for (uint32_t i = 0; i < p->indent; i++)
         put(p, "    ");
+}
+
+/* Bytes since the last line break. */
+static uint32_t column(const Printer *p) {
+    uint32_t at = p->text.len;
+    while (at && p->text.data[at - 1] != '\n')
+        at--;
+    return p->text.len - at;
 }
 
 static void put_separator(Printer *p, uint32_t i) {
@@ -274,6 +284,10 @@ static void put_pattern(Printer *p, const Pattern *pattern) {
 }
 
 static void put_block(Printer *p, const Block *block) {
+    if (!block->stmts.len) {
+        put(p, "{ }");
+        return;
+    }
     put(p, "{");
     p->indent++;
     for (uint32_t i = 0; i < block->stmts.len; i++) {
@@ -492,11 +506,7 @@ static void put_param(Printer *p, const Param *param, int least) {
     }
 }
 
-/* On one line, unless one of them is documented. */
-static void put_params(Printer *p, const ParamVec *params, int least) {
-    bool lines = false;
-    for (uint32_t i = 0; i < params->len; i++)
-        lines = lines || params->data[i].doc;
+static void put_params_lined(Printer *p, const ParamVec *params, int least, bool lines) {
     put(p, "(");
     p->indent += lines;
     for (uint32_t i = 0; i < params->len; i++) {
@@ -508,6 +518,19 @@ static void put_params(Printer *p, const ParamVec *params, int least) {
     }
     p->indent -= lines;
     put(p, ")");
+}
+
+/* On one line, unless one of them is documented or the line gets too long. */
+static void put_params(Printer *p, const ParamVec *params, int least) {
+    uint32_t before = p->text.len;
+    bool lines = false;
+    for (uint32_t i = 0; i < params->len; i++)
+        lines = lines || params->data[i].doc;
+    put_params_lined(p, params, least, lines);
+    if (!lines && column(p) > LINE_COLUMNS && params->len > 1) {
+        p->text.len = before;
+        put_params_lined(p, params, least, true);
+    }
 }
 
 static void put_alt(Printer *p, const ScheduleAlt *alt) {

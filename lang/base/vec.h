@@ -22,8 +22,9 @@
         uint32_t len, cap;                                                                         \
     }
 
-/* Appends x. An expression; its value is x. */
-#define vec_push(arena, v, x) (vec_reserve((arena), (v), (v)->len + 1), (v)->data[(v)->len++] = (x))
+/* Appends x. An expression; its value is the new element's position. */
+#define vec_push(arena, v, x)                                                                      \
+    (vec_reserve((arena), (v), (v)->len + 1), (v)->data[(v)->len] = (x), (v)->len++)
 /* Makes room for at least n elements. */
 #define vec_reserve(arena, v, n)                                                                   \
     ((v)->data = vec_grow((arena), (v)->data, (v)->len, &(v)->cap, (n), sizeof *(v)->data))
@@ -34,8 +35,8 @@
 /* Inserts x before position i <= len, removes position i < len; order is kept. */
 #define vec_insert(arena, v, i, x)                                                                 \
     (vec_reserve((arena), (v), (v)->len + 1),                                                      \
-     vec_open((v)->data, (v)->len++, (i), sizeof *(v)->data), (v)->data[(i)] = (x))
-#define vec_remove(v, i) vec_close((v)->data, (v)->len--, (i), sizeof *(v)->data)
+     vec_open((v)->data, (v)->len, (i), sizeof *(v)->data), (v)->data[(i)] = (x), (v)->len++)
+#define vec_remove(v, i) (vec_close((v)->data, (v)->len, (i), sizeof *(v)->data), (v)->len--)
 /* Removes and gives the last element of a non-empty vector. */
 #define vec_pop(v)   ((v)->data[--(v)->len])
 #define vec_last(v)  ((v)->data[(v)->len - 1])
