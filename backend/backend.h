@@ -22,6 +22,7 @@ typedef struct BackendOptions {
     bool line_info; // .loc from spans
     bool debug;     // asserts are kept
     bool fast_math;
+    bool native;              // host: code for this machine's processor (set by host_jit)
     bool time;                // report the time of code generation through `message`
     const SourceMap *sources; // for line information; may be NULL
     void (*message)(void *user, const char *text, size_t len);
@@ -38,6 +39,9 @@ typedef struct BackendOutput {
 // False when an error was added to `diags`.
 bool backend_emit(Arena *arena, Module *placed, const TargetDesc *target,
                   const BackendOptions *options, BackendOutput *out, Diags *diags);
+
+// Symbol of the kernel's n-th launch (from 0, in program order): its attribute `entry`, or <kernel>_<n>. (entry.c)
+const char *backend_entry_name(Arena *arena, const Kernel *kernel, const Op *launch, int n);
 
 // Bytes of shared memory that lowering `op` needs besides buffers (cross-warp reductions,
 // conversions, scans); 0 for most conversions, scans): pass `place` gives it an offset by attribute

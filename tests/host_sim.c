@@ -253,8 +253,10 @@ Test(host_sim, seeds_repeat) {
 static void global_copy(void *const *args, int64_t program, int32_t warp, SimWarp *w) {
     (void)program;
     (void)warp;
-    int32_t off[32], v[32] = {0};
-    offsets(off, 0, 4);
+    int64_t off[32];
+    int32_t v[32] = {0};
+    for (int i = 0; i < 32; i++)
+        off[i] = i * 4;
     sim_load_global(w, args[0], off, (uint32_t)ALL, v, 4, 1, 1);
     sim_store_global(w, args[1], off, (uint32_t)ALL, v, 4, 1, 2);
 }
@@ -279,7 +281,8 @@ Test(host_sim, global_bounds) {
 static void atomics(void *const *args, int64_t program, int32_t warp, SimWarp *w) {
     (void)program;
     (void)warp;
-    int32_t off[32], v[32], old[32];
+    int64_t off[32];
+    int32_t v[32], old[32];
     uint16_t h[32];
     for (int i = 0; i < 32; i++) {
         off[i] = 0;
@@ -311,12 +314,14 @@ Test(host_sim, atomic_values) {
 static void pipeline(void *const *args, int64_t program, int32_t warp, SimWarp *w) {
     (void)program;
     int mode = *(int *)args[1];
-    int32_t goff[32], soff[32], valid[32], v[32] = {0};
+    int64_t goff[32];
+    int32_t soff[32], valid[32], v[32] = {0};
     for (int stage = 0; stage < 2; stage++) {
-        offsets(goff, (warp * 2 + stage) * 128, 4);
         offsets(soff, (warp * 2 + stage) * 128, 4);
-        for (int i = 0; i < 32; i++)
+        for (int i = 0; i < 32; i++) {
+            goff[i] = soff[i];
             valid[i] = i == 31 ? 0 : 4;
+        }
         sim_cp_async(w, soff, args[0], goff, (uint32_t)ALL, valid, 4, 10 + (uint64_t)stage);
         sim_cp_commit(w, 12);
     }

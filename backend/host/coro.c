@@ -60,7 +60,8 @@ Coro *coro_new(size_t stack_bytes) {
     Coro *c = calloc(1, sizeof *c);
     if (!c)
         return NULL;
-    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (map == MAP_FAILED) {
         free(c);
         return NULL;
@@ -88,7 +89,8 @@ static void stack_unpoison(const Coro *c) {
 void coro_free(Coro *c) {
     if (!c)
         return;
-    stack_unpoison(c);
+    if (!c->ended)
+        stack_unpoison(c);
     munmap(c->map, c->map_bytes);
     free(c);
 }
@@ -104,7 +106,8 @@ static void coro_main(unsigned lo, unsigned hi) {
 }
 
 void coro_start(Coro *c, void (*fn)(void *arg), void *arg) {
-    stack_unpoison(c);
+    if (!c->ended)
+        stack_unpoison(c);
     c->fn = fn;
     c->arg = arg;
     c->ended = false;

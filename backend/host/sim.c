@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STACK_BYTES = 1 << 20 };
+// Code generated without optimisation keeps every register of a tile on the stack; only touched
+// pages cost anything.
+enum { STACK_BYTES = 16 << 20 };
 
 // splitmix64 (Steele, Lea, Flood 2014).
 uint64_t sim_random(Sim *sim) {
@@ -60,6 +62,11 @@ const char *sim_report(const Sim *sim) {
 
 void sim_trap(SimWarp *w, const char *message, uint64_t span) {
     sim_fail(w, span, "%s (warp %d)", message, w->id);
+}
+
+void sim_check(SimWarp *w, uint32_t bad, const char *message, uint64_t span) {
+    if (bad)
+        sim_fail(w, span, "%s (warp %d lane %d)", message, w->id, __builtin_ctz(bad));
 }
 
 // --- set-up

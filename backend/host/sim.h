@@ -53,23 +53,23 @@ static inline uint64_t sim_span(Span span) {
 
 // `width` consecutive elements a lane at base + off[lane]. dst keeps its contents where a lane is
 // off.
-void sim_load_global(SimWarp *w, const void *base, const int32_t *off, uint32_t mask, void *dst,
+void sim_load_global(SimWarp *w, const void *base, const int64_t *off, uint32_t mask, void *dst,
                      int32_t elem_bytes, int32_t width, uint64_t span);
-void sim_store_global(SimWarp *w, void *base, const int32_t *off, uint32_t mask, const void *src,
+void sim_store_global(SimWarp *w, void *base, const int64_t *off, uint32_t mask, const void *src,
                       int32_t elem_bytes, int32_t width, uint64_t span);
 void sim_load_shared(SimWarp *w, const int32_t *off, uint32_t mask, void *dst, int32_t elem_bytes,
                      int32_t width, uint64_t span);
 void sim_store_shared(SimWarp *w, const int32_t *off, uint32_t mask, const void *src,
                       int32_t elem_bytes, int32_t width, uint64_t span);
 // kind is an AtomicKind, dtype a DType; old may be NULL.
-void sim_atomic_global(SimWarp *w, void *base, const int32_t *off, uint32_t mask, int32_t kind,
+void sim_atomic_global(SimWarp *w, void *base, const int64_t *off, uint32_t mask, int32_t kind,
                        int32_t dtype, const void *value, void *old, uint64_t span);
 
 // 16-byte rows of 8x8 matrices of 16-bit elements: lane 8*i + r gives the offset of row r of matrix
 // i. dst[i * 32 + lane].
-void sim_ldmatrix(SimWarp *w, const int32_t *off, uint32_t *dst, int32_t n, bool trans,
+void sim_ldmatrix(SimWarp *w, const int32_t *off, uint32_t *dst, int32_t n, int32_t trans,
                   uint64_t span);
-void sim_stmatrix(SimWarp *w, const int32_t *off, const uint32_t *src, int32_t n, bool trans,
+void sim_stmatrix(SimWarp *w, const int32_t *off, const uint32_t *src, int32_t n, int32_t trans,
                   uint64_t span);
 
 // unit is a UNIT_x of ir/target_desc.h, dtypes those of a and b. Registers as in PTX: a[r * 32 +
@@ -80,7 +80,7 @@ void sim_mma(SimWarp *w, int32_t unit, int32_t dtype_a, int32_t dtype_b, const u
 
 // Each lane copies `bytes` (4, 8 or 16): src_bytes[lane] of them from base + goff, zeros for the
 // rest.
-void sim_cp_async(SimWarp *w, const int32_t *soff, const void *base, const int32_t *goff,
+void sim_cp_async(SimWarp *w, const int32_t *soff, const void *base, const int64_t *goff,
                   uint32_t mask, const int32_t *src_bytes, int32_t bytes, uint64_t span);
 void sim_cp_commit(SimWarp *w, uint64_t span);
 // Until at most `pending` of this warp's committed groups are in flight.
@@ -88,7 +88,8 @@ void sim_cp_wait(SimWarp *w, int32_t pending, uint64_t span);
 
 // Barrier `id` among `warps` warps (0: all).
 void sim_barrier(SimWarp *w, int32_t id, int32_t warps, uint64_t span);
-// Ends the launch with the message.
+// Ends the launch with the message; sim_check only when `bad` has a lane.
 void sim_trap(SimWarp *w, const char *message, uint64_t span);
+void sim_check(SimWarp *w, uint32_t bad, const char *message, uint64_t span);
 
 #endif

@@ -6,8 +6,8 @@
 #include "ir/ir.h"
 #include "lang/base/numeric.h"
 
-static const uint8_t *lane_address(const void *base, int32_t off) {
-    return (const uint8_t *)((uintptr_t)base + (uintptr_t)(intptr_t)off);
+static const uint8_t *lane_address(const void *base, int64_t off) {
+    return (const uint8_t *)((uintptr_t)base + (uintptr_t)off);
 }
 
 void sim_global_check(SimWarp *w, int lane, const void *p, uint32_t bytes, bool aligned,
@@ -37,7 +37,7 @@ void sim_global_check(SimWarp *w, int lane, const void *p, uint32_t bytes, bool 
              bytes, at ? "in front of every tensor" : "at a null pointer");
 }
 
-void sim_load_global(SimWarp *w, const void *base, const int32_t *off, uint32_t mask, void *dst,
+void sim_load_global(SimWarp *w, const void *base, const int64_t *off, uint32_t mask, void *dst,
                      int32_t elem_bytes, int32_t width, uint64_t span) {
     size_t size = (size_t)elem_bytes;
     for (int lane = 0; lane < SIM_LANES; lane++) {
@@ -50,13 +50,13 @@ void sim_load_global(SimWarp *w, const void *base, const int32_t *off, uint32_t 
     }
 }
 
-void sim_store_global(SimWarp *w, void *base, const int32_t *off, uint32_t mask, const void *src,
+void sim_store_global(SimWarp *w, void *base, const int64_t *off, uint32_t mask, const void *src,
                       int32_t elem_bytes, int32_t width, uint64_t span) {
     size_t size = (size_t)elem_bytes;
     for (int lane = 0; lane < SIM_LANES; lane++) {
         if (!(mask >> lane & 1))
             continue;
-        uint8_t *p = (uint8_t *)((uintptr_t)base + (uintptr_t)(intptr_t)off[lane]);
+        uint8_t *p = (uint8_t *)((uintptr_t)base + (uintptr_t)off[lane]);
         sim_global_check(w, lane, p, (uint32_t)(elem_bytes * width), true, "write", span);
         for (size_t r = 0; r < (size_t)width; r++)
             memcpy(p + r * size, (const char *)src + (r * SIM_LANES + (size_t)lane) * size, size);
@@ -115,14 +115,14 @@ static Scalar int_combine(AtomicKind kind, Scalar a, Scalar b) {
     return scalar_int(a.dtype, (int64_t)r);
 }
 
-void sim_atomic_global(SimWarp *w, void *base, const int32_t *off, uint32_t mask, int32_t kind,
+void sim_atomic_global(SimWarp *w, void *base, const int64_t *off, uint32_t mask, int32_t kind,
                        int32_t dtype, const void *value, void *old, uint64_t span) {
     DType type = (DType)dtype;
     uint32_t bytes = (uint32_t)dtype_bytes(type, 1);
     for (int lane = 0; lane < SIM_LANES; lane++) {
         if (!(mask >> lane & 1))
             continue;
-        uint8_t *p = (uint8_t *)((uintptr_t)base + (uintptr_t)(intptr_t)off[lane]);
+        uint8_t *p = (uint8_t *)((uintptr_t)base + (uintptr_t)off[lane]);
         sim_global_check(w, lane, p, bytes, true, "atomic", span);
         Scalar a = scalar_load(type, p, 0), b = scalar_load(type, value, lane);
         if (old)

@@ -97,7 +97,7 @@ static void matrix_position(int lane, int i, bool trans, int *row, int *col) {
     *col = trans ? lane / 4 : lane % 4 * 2 + i;
 }
 
-void sim_ldmatrix(SimWarp *w, const int32_t *off, uint32_t *dst, int32_t n, bool trans,
+void sim_ldmatrix(SimWarp *w, const int32_t *off, uint32_t *dst, int32_t n, int32_t trans,
                   uint64_t span) {
     for (int row = 0; row < n * 8; row++)
         sim_shared_read(w, row, (uint32_t)off[row], 16, span);
@@ -115,7 +115,7 @@ void sim_ldmatrix(SimWarp *w, const int32_t *off, uint32_t *dst, int32_t n, bool
         }
 }
 
-void sim_stmatrix(SimWarp *w, const int32_t *off, const uint32_t *src, int32_t n, bool trans,
+void sim_stmatrix(SimWarp *w, const int32_t *off, const uint32_t *src, int32_t n, int32_t trans,
                   uint64_t span) {
     for (int row = 0; row < n * 8; row++)
         sim_shared_write(w, row, (uint32_t)off[row], 16, span, w->id, w->clock[w->id]);

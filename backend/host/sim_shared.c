@@ -135,7 +135,7 @@ void sim_copies_advance(SimWarp *w) {
         copy_arrive(w, (uint32_t)(sim_random(w->sim) % w->ncopy));
 }
 
-void sim_cp_async(SimWarp *w, const int32_t *soff, const void *base, const int32_t *goff,
+void sim_cp_async(SimWarp *w, const int32_t *soff, const void *base, const int64_t *goff,
                   uint32_t mask, const int32_t *src_bytes, int32_t bytes, uint64_t span) {
     for (int lane = 0; lane < SIM_LANES; lane++) {
         if (!(mask >> lane & 1))
@@ -143,7 +143,7 @@ void sim_cp_async(SimWarp *w, const int32_t *soff, const void *base, const int32
         int32_t valid = src_bytes ? src_bytes[lane] : bytes;
         if (valid < 0 || valid > bytes)
             sim_fail(w, span, "cp.async of %d bytes with %d from the source", bytes, valid);
-        const uint8_t *from = (const uint8_t *)((uintptr_t)base + (uintptr_t)(intptr_t)goff[lane]);
+        const uint8_t *from = (const uint8_t *)((uintptr_t)base + (uintptr_t)goff[lane]);
         if (valid && (uintptr_t)from % (uintptr_t)bytes)
             sim_fail(w, span, "misaligned cp.async source: warp %d lane %d, %d bytes", w->id, lane,
                      bytes);

@@ -1,0 +1,112 @@
+// Insides of the host targets, shared by host_target.c (module, kernel), host_value.c, host_cast.c,
+// host_math.c, host_memory.c (cpu) and host_sim.c (sim).
+//
+// A Lane is a vector of desc->lanes elements. Entry points:
+//   cpu   void f(void **args, i64 lo, i64 hi, ptr context)        programs [lo, hi); context: const
+//   char *message sim   void f(void **args, i64 program, i32 warp, ptr warp)    once per warp;
+//   calls the sim_* helpers by name
+// args[i] points at entry parameter i.
+#ifndef FUSE_BACKEND_HOST_HOST_IMPL_H
+#define FUSE_BACKEND_HOST_HOST_IMPL_H
+
+#include <llvm-c/TargetMachine.h>
+
+#include "backend/target.h"
+
+typedef LLVMValueRef V;
+
+enum { HOST_SCRATCH = 5, HOST_SCRATCH_BYTES = 2048 };
+
+typedef struct HostState {
+    LLVMTargetMachineRef machine;
+    // The function being built.
+    LLVMBasicBlockRef entry; // allocas; ends in a branch once the kernel is complete
+    LLVMBasicBlockRef first; // where the entry goes
+    LLVMBasicBlockRef head, exit;
+    V program, context, warp; // cpu: phi; sim: arguments
+    V shared;                 // cpu: the program's shared memory, or NULL
+    V scratch[HOST_SCRATCH];  // sim: arrays that helpers read and write, in the entry block
+} HostState;
+
+static inline HostState *host_state(Target *t) {
+    return t->state;
+}
+static inline bool host_is_sim(const Target *t) {
+    return t->desc->family == TARGET_SIM;
+}
+
+// Makes LLVM know this machine (host_target.c); may be called often.
+void host_native_init(void);
+
+// --- types and constants (host_value.c) ---
+LLVMTypeRef host_vector(Target *t, LLVMTypeRef element);
+LLVMTypeRef host_lanes_int(Target *t, int bits); // <L x i#bits>
+LLVMTypeRef host_pointer(Target *t);
+V host_splat(Target *t, V scalar);
+V host_iota(Target *t, int bits, int64_t step); // <0, step, 2 step, ...>
+V host_mask_any(Target *t, V mask);             // i1
+V host_alloca(Target *t, LLVMTypeRef type, unsigned align);
+// Calls an external function, declared from the arguments' types. `result` NULL: void.
+V host_call(Target *t, const char *name, LLVMTypeRef result, int n, V *args);
+V host_text(Target *t, const char *text); // pointer to a constant string
+
+Uni host_warp_id(Target *t);
+Lane host_lane_id(Target *t);
+Lane host_splat_uni(Target *t, Uni x);
+Uni host_lane_first(Target *t, Lane x);
+Lane host_arith(Target *t, OpKind kind, uint8_t sub, DType dtype, unsigned flags, const Lane *args);
+Lane host_select(Target *t, Lane cond, Lane a, Lane b);
+Lane host_bitcast(Target *t, DType from, DType to, Lane x);
+Lane host_shuffle_xor(Target *t, DType dtype, Lane x, uint32_t mask);
+Lane host_shuffle_idx(Target *t, DType dtype, Lane x, Lane source);
+
+// --- casts (host_cast.c) ---
+void host_cast(Target *t, DType from, DType to, int n, const Lane *in, Lane *out);
+
+// --- functions (host_math.c) ---
+// NULL when `kind` is none of them. f32 in vectors, at most 2 ulp; f64 by the C library, lane by
+// lane.
+V host_math(Target *t, OpKind kind, DType dtype, const V *args);
+
+// --- memory: types (host_memory.c) ---
+int host_memory_bytes(Target *t, DType dtype); // of one element; packed types fail
+V host_to_memory(Target *t, DType dtype, V x); // register vector to <L x i#> of memory width
+V host_from_memory(Target *t, DType dtype, V x);
+
+// --- cpu (host_memory.c, host_affine.c) ---
+// An offset that is base + i * step over the lanes. base is a scalar of the offset's type (NULL:
+// 0).
+typedef struct Affine {
+    bool ok;
+    V base;
+    int64_t constant, step;
+} Affine;
+Affine host_affine(Target *t, V offset);
+
+void host_load_global(Target *t, const Access *access, Ptr p, Lane pred, const Lane *fill,
+                      Lane *out);
+void host_store_global(Target *t, const Access *access, Ptr p, Lane pred, const Lane *in);
+void host_atomic(Target *t, const Access *access, AtomicKind kind, Ptr p, Lane pred, Lane v,
+                 Lane *old);
+void host_load_shared(Target *t, const Access *access, Shared p, Lane pred, Lane *out);
+void host_store_shared(Target *t, const Access *access, Shared p, Lane pred, const Lane *in);
+
+// --- sim (host_sim.c) ---
+void sim_emit_load_global(Target *t, const Access *access, Ptr p, Lane pred, const Lane *fill,
+                          Lane *out);
+void sim_emit_store_global(Target *t, const Access *access, Ptr p, Lane pred, const Lane *in);
+void sim_emit_atomic(Target *t, const Access *access, AtomicKind kind, Ptr p, Lane pred, Lane v,
+                     Lane *old);
+void sim_emit_load_shared(Target *t, const Access *access, Shared p, Lane pred, Lane *out);
+void sim_emit_store_shared(Target *t, const Access *access, Shared p, Lane pred, const Lane *in);
+void sim_emit_ldmatrix(Target *t, const Access *access, int count, bool trans, Shared p, Lane *out);
+void sim_emit_barrier(Target *t, int id, int warps);
+void sim_emit_mma(Target *t, MmaKind kind, DType ab, const Lane *a, const Lane *b, const Lane *c,
+                  Lane *out);
+void sim_emit_cp_async(Target *t, const Access *access, Shared to, Ptr from, Lane pred,
+                       Lane active);
+void sim_emit_cp_commit(Target *t);
+void sim_emit_cp_wait(Target *t, int pending);
+void sim_emit_check(Target *t, Lane ok, Lane guard, const char *message);
+
+#endif

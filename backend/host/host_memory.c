@@ -1,0 +1,409 @@
+// Memory accesses of `cpu`: vector loads and stores where the lanes lie next to each other, one
+// scalar where all share an address, gathers and scatters otherwise. Lanes that are off touch
+// nothing.
+//
+// Elements in memory are integers of their width, or f32 and f64: f16, bf16 and bool change their
+// LLVM type on the way.
+#include "backend/host/host_impl.h"
+
+#include <string.h>
+
+int host_memory_bytes(Target *t, DType dtype) {
+    if (dtype_is_packed(dtype)) {
+        target_fail(t, "access to packed %s", dtype_name(dtype));
+        return 1;
+    }
+    return (int)dtype_bits(dtype) / 8;
+}
+
+static LLVMTypeRef memory_element(Target *t, DType dtype) {
+    if (dtype == DT_F32 || dtype == DT_F64)
+        return target_type(t, dtype);
+    return target_int(t, 8 * host_memory_bytes(t, dtype));
+}
+
+V host_to_memory(Target *t, DType dtype, V x) {
+    LLVMTypeRef type = host_vector(t, memory_element(t, dtype));
+    if (dtype == DT_BOOL)
+        return LLVMBuildZExt(t->builder, x, type, "");
+    return LLVMBuildBitCast(t->builder, x, type, "");
+}
+
+V host_from_memory(Target *t, DType dtype, V x) {
+    if (dtype == DT_BOOL)
+        return LLVMBuildICmp(t->builder, LLVMIntNE, x, LLVMConstNull(LLVMTypeOf(x)), "");
+    return LLVMBuildBitCast(t->builder, x, host_vector(t, target_type(t, dtype)), "");
+}
+
+// --- intrinsics
+// ---------------------------------------------------------------------------------------------------
+
+static V call_overloaded(Target *t, const char *name, int ntypes, LLVMTypeRef *types, int n,
+                         V *args, int pointer, int align) {
+    unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+    V f = LLVMGetIntrinsicDeclaration(t->module, id, types, (size_t)ntypes);
+    LLVMTypeRef type = LLVMIntrinsicGetType(t->llvm, id, types, (size_t)ntypes);
+    V call = LLVMBuildCall2(t->builder, type, f, args, (unsigned)n, "");
+    unsigned kind = LLVMGetEnumAttributeKindForName("align", 5);
+    LLVMAddCallSiteAttribute(call, (LLVMAttributeIndex)(pointer + 1),
+                             LLVMCreateEnumAttribute(t->llvm, kind, (uint64_t)align));
+    return call;
+}
+
+static V masked_load(Target *t, V p, int align, V mask, V other) {
+    LLVMTypeRef types[2] = {LLVMTypeOf(other), host_pointer(t)};
+    return call_overloaded(t, "llvm.masked.load", 2, types, 3, (V[]){p, mask, other}, 0, align);
+}
+static void masked_store(Target *t, V v, V p, int align, V mask) {
+    LLVMTypeRef types[2] = {LLVMTypeOf(v), host_pointer(t)};
+    call_overloaded(t, "llvm.masked.store", 2, types, 3, (V[]){v, p, mask}, 1, align);
+}
+static V masked_gather(Target *t, V p, int align, V mask, V other) {
+    LLVMTypeRef types[2] = {LLVMTypeOf(other), LLVMTypeOf(p)};
+    return call_overloaded(t, "llvm.masked.gather", 2, types, 3, (V[]){p, mask, other}, 0, align);
+}
+static void masked_scatter(Target *t, V v, V p, int align, V mask) {
+    LLVMTypeRef types[2] = {LLVMTypeOf(v), LLVMTypeOf(p)};
+    call_overloaded(t, "llvm.masked.scatter", 2, types, 3, (V[]){v, p, mask}, 1, align);
+}
+
+// --- addresses
+// ----------------------------------------------------------------------------------------------------
+
+typedef struct Place {
+    Affine affine;
+    V at;      // affine: the address of lane 0
+    V lanes;   // else: <L x ptr>
+    int bytes; // of an element
+    int align; // of each lane's access
+} Place;
+
+static V byte_offset(Target *t, V base, V offset) {
+    return LLVMBuildGEP2(t->builder, target_int(t, 8), base, &offset, 1, "");
+}
+
+static V constant64(Target *t, int64_t x) {
+    return LLVMConstInt(target_int(t, 64), (unsigned long long)x, true);
+}
+
+static Place place_of(Target *t, const Access *access, Ptr p) {
+    Place r = {.affine = host_affine(t, p.offset.v), .bytes = host_memory_bytes(t, access->dtype)};
+    r.align = access->align > r.bytes ? access->align : r.bytes;
+    if (r.affine.ok) {
+        r.at = p.base.v;
+        if (r.affine.base)
+            r.at = byte_offset(t, r.at, r.affine.base);
+        if (r.affine.constant + p.imm)
+            r.at = byte_offset(t, r.at, constant64(t, r.affine.constant + p.imm));
+        return r;
+    }
+    V base = p.imm ? byte_offset(t, p.base.v, constant64(t, p.imm)) : p.base.v;
+    r.lanes = byte_offset(t, base, p.offset.v);
+    return r;
+}
+
+static bool is_contiguous(const Place *p, const Access *access) {
+    return p->affine.ok && p->affine.step == (int64_t)p->bytes * access->width;
+}
+
+// Pointers of every lane to its element `i`.
+static V lane_pointers(Target *t, const Place *p, int i) {
+    int64_t more = (int64_t)p->bytes * i;
+    if (!p->affine.ok)
+        return more ? byte_offset(t, p->lanes, constant64(t, more)) : p->lanes;
+    V at = more ? byte_offset(t, p->at, constant64(t, more)) : p->at;
+    return byte_offset(t, at, host_iota(t, 64, p->affine.step));
+}
+
+static int element_align(const Place *p, int i) {
+    int at = p->bytes * i, align = p->align;
+    for (; at % align; align /= 2)
+        ;
+    return align;
+}
+
+static V all_lanes(Target *t) {
+    return LLVMConstAllOnes(host_lanes_int(t, 1));
+}
+
+// Vectors of width * lanes elements: element i of lane l at l * width + i.
+static V index_vector(Target *t, int n, int (*index)(int i, int a, int b), int a, int b) {
+    V lane[1024];
+    for (int i = 0; i < n; i++)
+        lane[i] = LLVMConstInt(target_int(t, 32), (unsigned)index(i, a, b), false);
+    return LLVMConstVector(lane, (unsigned)n);
+}
+static int index_spread(int i, int width, int unused) {
+    (void)unused;
+    return i / width;
+}
+static int index_pick(int i, int width, int element) {
+    return i * width + element;
+}
+
+// The predicate of every element of the wide vector.
+static V wide_mask(Target *t, V mask, int width) {
+    if (width == 1)
+        return mask;
+    V index = index_vector(t, t->desc->lanes * width, index_spread, width, 0);
+    return LLVMBuildShuffleVector(t->builder, mask, mask, index, "");
+}
+
+// --- loads
+// --------------------------------------------------------------------------------------------------------
+
+static void load_contiguous(Target *t, const Access *access, const Place *p, V mask, V *out) {
+    int w = access->width, n = t->desc->lanes * w;
+    LLVMTypeRef type = LLVMVectorType(memory_element(t, access->dtype), (unsigned)n);
+    V v;
+    if (mask) {
+        v = masked_load(t, p->at, p->align, wide_mask(t, mask, w), LLVMConstNull(type));
+    } else {
+        v = LLVMBuildLoad2(t->builder, type, p->at, "");
+        LLVMSetAlignment(v, (unsigned)p->align);
+    }
+    for (int i = 0; i < w; i++) {
+        out[i] = v;
+        if (w > 1)
+            out[i] = LLVMBuildShuffleVector(t->builder, v, v,
+                                            index_vector(t, t->desc->lanes, index_pick, w, i), "");
+    }
+}
+
+// All lanes read one address.
+static V load_same(Target *t, const Access *access, const Place *p, V mask, int i) {
+    LLVMTypeRef element = memory_element(t, access->dtype);
+    V at = i ? byte_offset(t, p->at, constant64(t, (int64_t)p->bytes * i)) : p->at;
+    if (!mask) {
+        V x = LLVMBuildLoad2(t->builder, element, at, "");
+        LLVMSetAlignment(x, (unsigned)p->bytes);
+        return host_splat(t, x);
+    }
+    LLVMTypeRef one = LLVMVectorType(element, 1);
+    V any = LLVMBuildBitCast(t->builder, host_mask_any(t, mask),
+                             LLVMVectorType(target_int(t, 1), 1), "");
+    V v = masked_load(t, at, p->bytes, any, LLVMConstNull(one));
+    V x = LLVMBuildExtractElement(t->builder, v, LLVMConstInt(target_int(t, 32), 0, false), "");
+    return host_splat(t, x);
+}
+
+static void load_place(Target *t, const Access *access, const Place *p, V mask, const Lane *fill,
+                       Lane *out) {
+    LLVMTypeRef type = host_vector(t, memory_element(t, access->dtype));
+    V raw[64];
+    if (is_contiguous(p, access)) {
+        load_contiguous(t, access, p, mask, raw);
+    } else {
+        for (int i = 0; i < access->width; i++)
+            raw[i] = p->affine.ok && !p->affine.step
+                         ? load_same(t, access, p, mask, i)
+                         : masked_gather(t, lane_pointers(t, p, i), element_align(p, i),
+                                         mask ? mask : all_lanes(t), LLVMConstNull(type));
+    }
+    for (int i = 0; i < access->width; i++) {
+        V v = host_from_memory(t, access->dtype, raw[i]);
+        bool filled = mask && fill && fill[i].v;
+        if (mask) {
+            Lane zero = {LLVMConstNull(LLVMTypeOf(v))};
+            v = host_select(t, (Lane){mask}, (Lane){v}, filled ? fill[i] : zero).v;
+        }
+        out[i].v = v;
+    }
+}
+
+// --- stores
+// -------------------------------------------------------------------------------------------------------
+
+static V interleave(Target *t, const V *in, int width) {
+    // Joins two vectors at a time; index i of the result is element i % width of lane i / width.
+    V joined = in[0];
+    int lanes = t->desc->lanes;
+    LLVMTypeRef element = LLVMGetElementType(LLVMTypeOf(in[0]));
+    if (width == 1)
+        return joined;
+    LLVMTypeRef wide = LLVMVectorType(element, (unsigned)(lanes * width));
+    V r = LLVMGetPoison(wide);
+    for (int i = 0; i < width; i++) {
+        V index[1024];
+        // Spread this register over the wide vector, then blend.
+        for (int k = 0; k < lanes * width; k++)
+            index[k] = LLVMConstInt(target_int(t, 32), (unsigned)(k / width), false);
+        V spread = LLVMBuildShuffleVector(t->builder, in[i], in[i],
+                                          LLVMConstVector(index, (unsigned)(lanes * width)), "");
+        for (int k = 0; k < lanes * width; k++)
+            index[k] = LLVMConstInt(target_int(t, 32),
+                                    (unsigned)(k % width == i ? lanes * width + k : k), false);
+        r = LLVMBuildShuffleVector(t->builder, r, spread,
+                                   LLVMConstVector(index, (unsigned)(lanes * width)), "");
+    }
+    return r;
+}
+
+static void store_place(Target *t, const Access *access, const Place *p, V mask, const Lane *in) {
+    V raw[64];
+    for (int i = 0; i < access->width; i++)
+        raw[i] = host_to_memory(t, access->dtype, in[i].v);
+    if (!is_contiguous(p, access)) {
+        for (int i = 0; i < access->width; i++)
+            masked_scatter(t, raw[i], lane_pointers(t, p, i), element_align(p, i),
+                           mask ? mask : all_lanes(t));
+        return;
+    }
+    V v = interleave(t, raw, access->width);
+    if (mask) {
+        masked_store(t, v, p->at, p->align, wide_mask(t, mask, access->width));
+        return;
+    }
+    LLVMSetAlignment(LLVMBuildStore(t->builder, v, p->at), (unsigned)p->align);
+}
+
+// A predicate that is always true is none.
+static V mask_of(Lane pred) {
+    if (!pred.v || pred.v == LLVMConstAllOnes(LLVMTypeOf(pred.v)))
+        return NULL;
+    return pred.v;
+}
+
+void host_load_global(Target *t, const Access *access, Ptr p, Lane pred, const Lane *fill,
+                      Lane *out) {
+    Place place = place_of(t, access, p);
+    load_place(t, access, &place, mask_of(pred), fill, out);
+}
+
+void host_store_global(Target *t, const Access *access, Ptr p, Lane pred, const Lane *in) {
+    Place place = place_of(t, access, p);
+    store_place(t, access, &place, mask_of(pred), in);
+}
+
+static Ptr shared_pointer(Target *t, Shared p) {
+    V base = host_state(t)->shared;
+    if (!base) {
+        target_fail(t, "shared memory, but the launch has none");
+        base = LLVMConstNull(host_pointer(t));
+    }
+    if (p.base.v)
+        base = byte_offset(t, base, p.base.v);
+    return (Ptr){.base = {base}, .offset = p.offset, .imm = p.imm};
+}
+
+void host_load_shared(Target *t, const Access *access, Shared p, Lane pred, Lane *out) {
+    host_load_global(t, access, shared_pointer(t, p), pred, NULL, out);
+}
+
+void host_store_shared(Target *t, const Access *access, Shared p, Lane pred, const Lane *in) {
+    host_store_global(t, access, shared_pointer(t, p), pred, in);
+}
+
+// --- atomics
+// ------------------------------------------------------------------------------------------------------
+
+static bool atomic_operation(AtomicKind kind, DType dtype, LLVMAtomicRMWBinOp *op) {
+    bool is_float = dtype_is_float(dtype), is_signed = dtype_is_signed(dtype);
+    if (dtype_is_fp8(dtype) || dtype == DT_BOOL)
+        return false;
+    switch (kind) {
+    case ATOMIC_ADD:
+        *op = is_float ? LLVMAtomicRMWBinOpFAdd : LLVMAtomicRMWBinOpAdd;
+        return true;
+    case ATOMIC_MAX:
+        *op = is_float    ? LLVMAtomicRMWBinOpFMaximum
+              : is_signed ? LLVMAtomicRMWBinOpMax
+                          : LLVMAtomicRMWBinOpUMax;
+        return true;
+    case ATOMIC_MIN:
+        *op = is_float    ? LLVMAtomicRMWBinOpFMinimum
+              : is_signed ? LLVMAtomicRMWBinOpMin
+                          : LLVMAtomicRMWBinOpUMin;
+        return true;
+    case ATOMIC_AND:
+        *op = LLVMAtomicRMWBinOpAnd;
+        return !is_float;
+    case ATOMIC_OR:
+        *op = LLVMAtomicRMWBinOpOr;
+        return !is_float;
+    case ATOMIC_XOR:
+        *op = LLVMAtomicRMWBinOpXor;
+        return !is_float;
+    case ATOMIC_XCHG:
+        *op = LLVMAtomicRMWBinOpXchg;
+        return true;
+    case ATOMIC_COUNT:
+        break;
+    }
+    return false;
+}
+
+// f16 and bf16: compare-and-swap of the 16 bits around f32 arithmetic on a vector of which one lane
+// is looked at.
+static V atomic_small(Target *t, DType dtype, AtomicKind kind, V p, V value, V lane) {
+    LLVMBuilderRef b = t->builder;
+    static const OpKind ops[ATOMIC_COUNT] = {
+        [ATOMIC_ADD] = OP_ADD, [ATOMIC_MAX] = OP_MAX, [ATOMIC_MIN] = OP_MIN};
+    LLVMTypeRef i16 = target_int(t, 16), type = host_vector(t, target_type(t, dtype));
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
+    LLVMBasicBlockRef again = LLVMAppendBasicBlockInContext(t->llvm, t->function, "again");
+    LLVMBasicBlockRef done = LLVMAppendBasicBlockInContext(t->llvm, t->function, "done");
+    V first = LLVMBuildLoad2(b, i16, p, "");
+    LLVMSetAlignment(first, 2);
+    LLVMSetOrdering(first, LLVMAtomicOrderingMonotonic);
+    LLVMBuildBr(b, again);
+    LLVMPositionBuilderAtEnd(b, again);
+    V old = LLVMBuildPhi(b, i16, "");
+    LLVMAddIncoming(old, &first, &before, 1);
+    V next = value;
+    if (kind != ATOMIC_XCHG) {
+        Lane x[2] = {{LLVMBuildBitCast(b, host_splat(t, old), type, "")},
+                     {LLVMBuildBitCast(b, host_splat(t, value), type, "")}};
+        V sum = host_arith(t, ops[kind], 0, dtype, 0, x).v;
+        sum = LLVMBuildBitCast(b, sum, host_lanes_int(t, 16), "");
+        next = LLVMBuildExtractElement(b, sum, lane, "");
+    }
+    V pair = LLVMBuildAtomicCmpXchg(b, p, old, next, LLVMAtomicOrderingMonotonic,
+                                    LLVMAtomicOrderingMonotonic, false);
+    V seen = LLVMBuildExtractValue(b, pair, 0, "");
+    LLVMBasicBlockRef latch = LLVMGetInsertBlock(b);
+    LLVMAddIncoming(old, &seen, &latch, 1);
+    LLVMBuildCondBr(b, LLVMBuildExtractValue(b, pair, 1, ""), done, again);
+    LLVMPositionBuilderAtEnd(b, done);
+    return seen;
+}
+
+void host_atomic(Target *t, const Access *access, AtomicKind kind, Ptr p, Lane pred, Lane v,
+                 Lane *old) {
+    LLVMBuilderRef b = t->builder;
+    LLVMAtomicRMWBinOp op = LLVMAtomicRMWBinOpXchg;
+    if (!atomic_operation(kind, access->dtype, &op)) {
+        target_fail(t, "no such operation on %s", dtype_name(access->dtype));
+        return;
+    }
+    Place place = place_of(t, access, p);
+    V pointers = lane_pointers(t, &place, 0), raw = host_to_memory(t, access->dtype, v.v);
+    V mask = mask_of(pred), result = LLVMConstNull(LLVMTypeOf(raw));
+    bool small = access->dtype == DT_F16 || access->dtype == DT_BF16;
+    for (int i = 0; i < t->desc->lanes; i++) {
+        V k = LLVMConstInt(target_int(t, 32), (unsigned)i, false);
+        LLVMBasicBlockRef from = LLVMGetInsertBlock(b), exit = NULL;
+        if (mask) {
+            LLVMBasicBlockRef then = LLVMAppendBasicBlockInContext(t->llvm, t->function, "lane");
+            exit = LLVMAppendBasicBlockInContext(t->llvm, t->function, "next");
+            LLVMBuildCondBr(b, LLVMBuildExtractElement(b, mask, k, ""), then, exit);
+            LLVMPositionBuilderAtEnd(b, then);
+        }
+        V at = LLVMBuildExtractElement(b, pointers, k, "");
+        V x = LLVMBuildExtractElement(b, raw, k, "");
+        V seen = small ? atomic_small(t, access->dtype, kind, at, x, k)
+                       : LLVMBuildAtomicRMW(b, op, at, x, LLVMAtomicOrderingMonotonic, false);
+        V with = LLVMBuildInsertElement(b, result, seen, k, "");
+        if (mask) {
+            LLVMBasicBlockRef end = LLVMGetInsertBlock(b);
+            LLVMBuildBr(b, exit);
+            LLVMPositionBuilderAtEnd(b, exit);
+            V phi = LLVMBuildPhi(b, LLVMTypeOf(result), "");
+            LLVMAddIncoming(phi, (V[]){result, with}, (LLVMBasicBlockRef[]){from, end}, 2);
+            with = phi;
+        }
+        result = with;
+    }
+    if (old)
+        old->v = host_from_memory(t, access->dtype, result);
+}
