@@ -1,7 +1,8 @@
 // libfusec: compiles .fk source to PTX, host code, or text of any stage.
 //
-// Thread-safety: every function may be called from several threads at once on different results. Nothing is printed and no
-// call exits; errors are diagnostics in the result. All pointers that a result gives out live until fuse_result_free.
+// Thread-safety: every function may be called from several threads at once on different results.
+// Nothing is printed and no call exits; errors are diagnostics in the result. All pointers that a
+// result gives out live until fuse_result_free.
 #ifndef FUSEC_H
 #define FUSEC_H
 
@@ -21,32 +22,35 @@ typedef enum FuseEmit {
     FUSE_EMIT_LLVM, // LLVM IR
     FUSE_EMIT_PTX,  // PTX with the launch plan as comments
     FUSE_EMIT_OBJ,  // host object file
-    FUSE_EMIT_HOST, // host code loaded into this process, run by fuse_host_launch (targets cpu, sim-*)
+    FUSE_EMIT_HOST, // host code loaded into this process, run by fuse_host_launch (targets cpu,
+                    // sim-*)
     FUSE_EMIT_EVAL, // nothing but the tile IR for fuse_eval_run
 } FuseEmit;
 
 typedef struct FuseOptions {
-    const char *target;          // NULL: sm_80
+    const char *target; // NULL: sm_80
     FuseEmit emit;
-    const char *const *defines;  // "NAME=value" or "kernel.NAME=value", NULL-terminated; may be NULL
+    const char *const *defines; // "NAME=value" or "kernel.NAME=value", NULL-terminated; may be NULL
     const char *const *includes; // import folders, NULL-terminated; may be NULL
     const char *kernel;          // only this kernel of the file; NULL: all
     bool no_fuse, fast_math, deterministic, debug, check, time, explain, line_info;
     bool werror, werror_perf, no_perf_notes;
-    int opt_level;               // 0..3
-    const char *dump;            // pass name, "all", "generic"; NULL: none
+    int opt_level;    // 0..3
+    const char *dump; // pass name, "all", "generic"; NULL: none
     const char *passes, *stop_after;
-    bool color;                  // diagnostics with colour
-    // Called with each diagnostic's text, dump or timing as it is made; may be NULL (then they are collected).
+    bool color; // diagnostics with colour
+    // Called with each diagnostic's text, dump or timing as it is made; may be NULL (then they are
+    // collected).
     void (*message)(void *user, const char *text, size_t len);
     void *user;
 } FuseOptions;
 
 typedef struct FuseResult FuseResult;
 
-// Compiles `source` (need not be NUL-terminated); `name` is shown in diagnostics. Always returns a result (NULL only when out
-// of memory); fuse_result_ok tells whether it has an artefact.
-FUSEC_API FuseResult *fuse_compile(const FuseOptions *options, const char *name, const char *source, size_t len);
+// Compiles `source` (need not be NUL-terminated); `name` is shown in diagnostics. Always returns a
+// result (NULL only when out of memory); fuse_result_ok tells whether it has an artefact.
+FUSEC_API FuseResult *fuse_compile(const FuseOptions *options, const char *name, const char *source,
+                                   size_t len);
 FUSEC_API void fuse_result_free(FuseResult *r);
 FUSEC_API bool fuse_result_ok(const FuseResult *r);
 // The artefact's bytes (AST, TILE, LLVM, PTX, OBJ).
@@ -56,15 +60,18 @@ FUSEC_API const char *fuse_result_messages(const FuseResult *r);
 FUSEC_API int fuse_result_errors(const FuseResult *r);
 // true when an internal error (a bug of the compiler) stopped the compilation.
 FUSEC_API bool fuse_result_internal(const FuseResult *r);
-// The launch plan: textual IR of stage placed without the launches' regions (PTX, HOST, OBJ), or the tensor-stage IR (EVAL).
+// The launch plan: textual IR of stage placed without the launches' regions (PTX, HOST, OBJ), or
+// the tensor-stage IR (EVAL).
 FUSEC_API const char *fuse_result_plan(const FuseResult *r, size_t *len);
 
-// HOST: runs launch `entry` over programs [0, grid) with `warps` warps and `smem` bytes of shared memory per program.
-// `args[i]` points at entry parameter i (ir/abi.h). Returns NULL, or a message (sim: a race, a deadlock, an
-// out-of-bounds access, with the place in the source) that lives until the next call on this result.
-// Not to be called twice at once on one result. `seed` picks the interleaving in sim.
-FUSEC_API const char *fuse_host_launch(FuseResult *r, const char *entry, void *const *args, int64_t grid, int warps,
-                                       int64_t smem, int threads, uint64_t seed);
+// HOST: runs launch `entry` over programs [0, grid) with `warps` warps and `smem` bytes of shared
+// memory per program. `args[i]` points at entry parameter i (ir/abi.h). Returns NULL, or a message
+// (sim: a race, a deadlock, an out-of-bounds access, with the place in the source) that lives until
+// the next call on this result. Not to be called twice at once on one result. `seed` picks the
+// interleaving in sim.
+FUSEC_API const char *fuse_host_launch(FuseResult *r, const char *entry, void *const *args,
+                                       int64_t grid, int warps, int64_t smem, int threads,
+                                       uint64_t seed);
 
 // A tensor in host memory. dtype by name ("bf16"); strides in elements.
 typedef struct FuseTensor {
@@ -81,8 +88,10 @@ typedef struct FuseArg {
     double f;
     bool is_float;
 } FuseArg;
-// EVAL: runs a kernel on the reference evaluator. Returns NULL or an error message (lives until the next call).
-FUSEC_API const char *fuse_eval_run(FuseResult *r, const char *kernel, int nargs, const FuseArg *args);
+// EVAL: runs a kernel on the reference evaluator. Returns NULL or an error message (lives until the
+// next call).
+FUSEC_API const char *fuse_eval_run(FuseResult *r, const char *kernel, int nargs,
+                                    const FuseArg *args);
 
 FUSEC_API const char *fuse_version(void);
 FUSEC_API const char *fuse_target_at(int i); // names of the targets, NULL at the end

@@ -1,12 +1,15 @@
-// The order of a launch's entry parameters: the one list that code generation, the host targets and the runtime share.
+// The order of a launch's entry parameters: the one list that code generation, the host targets and
+// the runtime share.
 //
 // A `launch` op names what its region uses from outside (filled in by pass `place`):
 //   mem[]  every tensor it touches, in kernel order (params in declaration order, then temps)
-//   in[]   lo, hi of the program id, then every scalar it captures (dims, scalar parameters, host-region values),
+//   in[]   lo, hi of the program id, then every scalar it captures (dims, scalar parameters,
+//   host-region values),
 //          extents of its tensors included, in order of value id
-// Entry parameters, in order, for each tensor: its pointer (64 bit), then the stride in elements (i64) of every dim but the
-// one whose stride is known to be 1 (Mem.inner); after the tensors every captured scalar in its own dtype (index as i64,
-// bool as i8). An absent tensor is a null pointer with extents 0.
+// Entry parameters, in order, for each tensor: its pointer (64 bit), then the stride in elements
+// (i64) of every dim but the one whose stride is known to be 1 (Mem.inner); after the tensors every
+// captured scalar in its own dtype (index as i64, bool as i8). An absent tensor is a null pointer
+// with extents 0.
 #ifndef FUSE_IR_ABI_H
 #define FUSE_IR_ABI_H
 

@@ -1,27 +1,31 @@
-// Shared by the files of pass fuse: what a whole-tensor statement needs, and which values must be kept in memory.
+// Shared by the files of pass fuse: what a whole-tensor statement needs, and which values must be
+// kept in memory.
 #ifndef FUSE_IR_FUSE_H
 #define FUSE_IR_FUSE_H
 
 #include "ir/pass.h"
 
-// The ops of one host region that make a value, in program order, without the roots (stores) themselves.
+// The ops of one host region that make a value, in program order, without the roots (stores)
+// themselves.
 typedef struct Cone {
     int n;
     Op **op;
 } Cone;
-// Every pure op and load of `host` that `root` needs, transitively. Ops with scalar results stay in the host region and are
-// not part of it.
+// Every pure op and load of `host` that `root` needs, transitively. Ops with scalar results stay in
+// the host region and are not part of it.
 Cone cone_of(Arena *scratch, const Kernel *k, const Region *host, const Op *root);
-bool op_is_tile(const Op *op);  // a result with axes
-bool op_is_root(const Op *op);  // a store, atomic or scatter of a host region
+bool op_is_tile(const Op *op); // a result with axes
+bool op_is_root(const Op *op); // a store, atomic or scatter of a host region
 
-// Inserts temps so that every root can be one nest: results of products and reductions that another product or a
-// reduction over their axes uses, values whose inputs are overwritten before they are used, values that several nests
-// would compute again.
+// Inserts temps so that every root can be one nest: results of products and reductions that another
+// product or a reduction over their axes uses, values whose inputs are overwritten before they are
+// used, values that several nests would compute again.
 bool fuse_keep(PassCtx *ctx, Kernel *k, Region *host);
-// A load of a temp or output that a statement of this region has just stored, at the same place => the stored value.
+// A load of a temp or output that a statement of this region has just stored, at the same place =>
+// the stored value.
 bool fuse_forward(PassCtx *ctx, Kernel *k, Region *host);
-// dot[K] over an axis that is neither bound nor small => a loop over tiles of K that carries the sum.
+// dot[K] over an axis that is neither bound nor small => a loop over tiles of K that carries the
+// sum.
 bool fuse_dot_loops(PassCtx *ctx, Kernel *k, Region *region);
 
 #endif

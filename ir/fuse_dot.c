@@ -1,7 +1,8 @@
 // Pass fuse, third part: a product over a whole axis inside a nest => a loop over its tiles.
 //
 //   %x = load @x[m, K]; %w = load @w[K, n]; %d = dot[K] %x, %w
-//   => axis k of K; %d = for k in 0..%K carry (%acc = 0.0) { %x = load @x[m, k]; %w = load @w[k, n];
+//   => axis k of K; %d = for k in 0..%K carry (%acc = 0.0) { %x = load @x[m, k]; %w = load @w[k,
+//   n];
 //                                                           %a = dot[k] %x, %w, %acc; yield %a }
 //
 // Short contractions of a known length stay whole: both operands are held.
@@ -63,7 +64,8 @@ static bool dot_to_loop(PassCtx *ctx, Kernel *k, Op *dot, Axis *whole) {
         for (int j = 0; j < cone[i]->naxes; j++) {
             if (cone[i]->axes[j] == whole) {
                 diag_add(ctx->diags, DIAG_UNSUPPORTED, cone[i]->span,
-                         "not supported yet: a reduction along the axis that a product contracts, inside one nest");
+                         "not supported yet: a reduction along the axis that a product contracts, "
+                         "inside one nest");
                 return false;
             }
         }
@@ -93,8 +95,8 @@ static bool dot_to_loop(PassCtx *ctx, Kernel *k, Op *dot, Axis *whole) {
     AxisSet along = axes_none();
     for (int i = 0; i < dot->naxes; i++)
         axes_add(&along, dot->axes[i] == whole ? tile->id : dot->axes[i]->id);
-    Value *sum = ir_dot(&in, ir_mapped(&map, dot->in[0]), ir_mapped(&map, dot->in[1]), op_carry_arg(loop, 0), along,
-                        dot->res[0]->name);
+    Value *sum = ir_dot(&in, ir_mapped(&map, dot->in[0]), ir_mapped(&map, dot->in[1]),
+                        op_carry_arg(loop, 0), along, dot->res[0]->name);
     Op *new_dot = sum->def;
     if (op_attr(dot, ATTR_precision))
         op_set_str(k, new_dot, ATTR_precision, op_attr_str(dot, ATTR_precision));

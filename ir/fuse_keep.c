@@ -1,24 +1,28 @@
 // Pass fuse, second part: which whole-tensor values must be in memory between nests.
 //
-//   %d = dot[K] ..; %h = cast gelu(%d); %e = dot[F] %h, ..       => temp for %h: a product of a product
-//   %d = dot[K] ..; %n = reduce.sum[N] (mul %d, %d)              => temp for %d: a reduction over columns of a product
-//   %v = load @x[..]; store @x[..], ..; use %v                   => temp for %v: read before it is overwritten
+//   %d = dot[K] ..; %h = cast gelu(%d); %e = dot[F] %h, ..       => temp for %h: a product of a
+//   product %d = dot[K] ..; %n = reduce.sum[N] (mul %d, %d)              => temp for %d: a
+//   reduction over columns of a product %v = load @x[..]; store @x[..], ..; use %v => temp for %v:
+//   read before it is overwritten
 //
-// A kept value is stored once, in its own dtype, and loaded where it is used. Correct for every program; what the cost
-// model can do better (online forms, held tiles, halos) it takes away before this runs.
+// A kept value is stored once, in its own dtype, and loaded where it is used. Correct for every
+// program; what the cost model can do better (online forms, held tiles, halos) it takes away before
+// this runs.
 #include "ir/fuse.h"
 
 #include "lang/base/vec.h"
 
 // Along an axis that the value needs as a whole.
 static bool op_is_heavy(const Op *op) {
-    return op->kind == OP_DOT || op->kind == OP_REDUCE || op->kind == OP_SCAN || op->kind == OP_ARGREDUCE;
+    return op->kind == OP_DOT || op->kind == OP_REDUCE || op->kind == OP_SCAN ||
+           op->kind == OP_ARGREDUCE;
 }
 
 typedef bool (*Blocks)(const Op *heavy, const Op *user);
 
 // The first product or reduction at or below `v` that `blocks` forbids inside `user`.
-static Value *blocking_value(Arena *scratch, const Kernel *k, Value *v, Blocks blocks, const Op *user) {
+static Value *blocking_value(Arena *scratch, const Kernel *k, Value *v, Blocks blocks,
+                             const Op *user) {
     uint8_t *seen = ARENA_ARRAY(scratch, uint8_t, k->nvalue + 1);
     VEC(Value *) work = {0};
     vec_push(scratch, &work, v);
@@ -42,8 +46,8 @@ static bool blocks_dot(const Op *heavy, const Op *user) {
     return true;
 }
 
-// A reduction may use another reduction only where that one's result does not extend along the reduced axes, and no product
-// that does.
+// A reduction may use another reduction only where that one's result does not extend along the
+// reduced axes, and no product that does.
 static bool blocks_reduce(const Op *heavy, const Op *user) {
     for (int i = 0; i < user->naxes; i++)
         if (axes_has(heavy->res[0]->type.axes, user->axes[i]->id))
@@ -77,7 +81,8 @@ static void replace_use(void *user, Op *op) {
             op->in[i] = r->to;
 }
 
-// %v = ..  =>  %v = ..; @t = temp; store @t[axes], %v; %v' = load @t[axes], and every later use takes %v'.
+// %v = ..  =>  %v = ..; @t = temp; store @t[axes], %v; %v' = load @t[axes], and every later use
+// takes %v'.
 static void value_keep(PassCtx *ctx, Kernel *k, Region *host, Value *v) {
     Op *after = v->def->next;
     Builder b = after ? ir_builder_before(k, after) : ir_builder_at_end(k, host);
@@ -105,8 +110,8 @@ static bool too_many_dims(PassCtx *ctx, const Value *v) {
     if (v->type.axes.n <= RANK_MAX)
         return false;
     diag_add(ctx->diags, DIAG_UNSUPPORTED, v->def->span,
-             "this value extends along %d axes; a value that must be kept in memory may have %d", v->type.axes.n,
-             RANK_MAX);
+             "this value extends along %d axes; a value that must be kept in memory may have %d",
+             v->type.axes.n, RANK_MAX);
     return true;
 }
 
@@ -170,8 +175,8 @@ static bool op_uses(const Op *op, const uint8_t *values) {
     return false;
 }
 
-// A load whose tensor is written before a root that (through other ops) still uses it. A root may itself overwrite the
-// places that it reads, as long as they are the same ones.
+// A load whose tensor is written before a root that (through other ops) still uses it. A root may
+// itself overwrite the places that it reads, as long as they are the same ones.
 static bool load_is_overwritten(Arena *scratch, const Kernel *k, const Op *load) {
     const uint8_t *from = values_from(scratch, k, load);
     const Op *writer = NULL;
@@ -196,7 +201,8 @@ static bool load_is_overwritten(Arena *scratch, const Kernel *k, const Op *load)
 
 static bool keep_for_order(PassCtx *ctx, Kernel *k, Region *host) {
     for (Op *op = host->first; op; op = op->next) {
-        if (op->kind != OP_LOAD || op->mem[0].mem->kind == MEM_TEMP || !load_is_overwritten(ctx->scratch, k, op))
+        if (op->kind != OP_LOAD || op->mem[0].mem->kind == MEM_TEMP ||
+            !load_is_overwritten(ctx->scratch, k, op))
             continue;
         if (too_many_dims(ctx, op->res[0]))
             return false;
@@ -232,7 +238,8 @@ static bool keep_for_sharing(PassCtx *ctx, Kernel *k, Region *host) {
 }
 
 bool fuse_keep(PassCtx *ctx, Kernel *k, Region *host) {
-    return keep_for_order(ctx, k, host) && keep_for_heavy(ctx, k, host) && keep_for_sharing(ctx, k, host);
+    return keep_for_order(ctx, k, host) && keep_for_heavy(ctx, k, host) &&
+           keep_for_sharing(ctx, k, host);
 }
 
 // --- forwarding ---
@@ -244,7 +251,8 @@ static bool store_is_whole(const Kernel *k, const Op *store) {
         if (v->kind != VALUE_IOTA)
             return false;
         const Axis *a = v->axis;
-        bool covers = a->is_dim ? a->extent == t->dim[i] : a->hi == t->dim[i] && value_is_int(a->lo, 0);
+        bool covers =
+            a->is_dim ? a->extent == t->dim[i] : a->hi == t->dim[i] && value_is_int(a->lo, 0);
         if (!covers)
             return false;
         for (int j = 0; j < i; j++)

@@ -4,8 +4,8 @@
 
 #include "ir/ir.h"
 
-// The same loop with one more carried value: a new op in the old one's place, its body moved over, all uses rewritten. The
-// body's yield must be given the next value by loop_yield_add.
+// The same loop with one more carried value: a new op in the old one's place, its body moved over,
+// all uses rewritten. The body's yield must be given the next value by loop_yield_add.
 Op *loop_add_carry(Kernel *k, Arena *scratch, Op *loop, Value *init, const char *name);
 // The loop's yield carries `next` for the value added last.
 void loop_yield_add(Kernel *k, Op *loop, Value *next);

@@ -46,7 +46,8 @@ static void nest_scan(void *user, Op *op) {
         axes_union(n->axes, op->in[i]->type.axes, &n->axes);
     if (op->kind == OP_DOT && n->ndots++ == 0)
         n->dot = op;
-    if (op->kind != OP_LOAD && op->kind != OP_STORE && op->kind != OP_ATOMIC && op->kind != OP_SCATTER)
+    if (op->kind != OP_LOAD && op->kind != OP_STORE && op->kind != OP_ATOMIC &&
+        op->kind != OP_SCATTER)
         return;
     int bytes = (int)(dtype_bits(op->mem[0].mem->dtype) + 7) / 8;
     n->elem_bytes = bytes > n->elem_bytes ? bytes : n->elem_bytes;
@@ -150,7 +151,8 @@ Str kernel_base_name(const Kernel *k) {
     return intern(k->module->interner, k->name, (size_t)(dot - k->name));
 }
 
-const ScheduleEntry *schedule_find(const PassCtx *ctx, const Kernel *k, const char *name, const char *of) {
+const ScheduleEntry *schedule_find(const PassCtx *ctx, const Kernel *k, const char *name,
+                                   const char *of) {
     Str base = kernel_base_name(k);
     for (int i = 0; i < ctx->options->nschedule; i++) {
         const Schedule *s = &ctx->options->schedule[i];
@@ -185,13 +187,20 @@ static Value *integer_limit(Kernel *k, DType t, bool highest) {
 Value *reduce_identity(Kernel *k, ReduceKind kind, DType t) {
     bool is_float = dtype_is_float(t);
     switch (kind) {
-    case RED_SUM: return is_float ? ir_float(k, t, 0) : t == DT_BOOL ? ir_bool(k, false) : ir_int(k, t, 0);
-    case RED_PROD: return is_float ? ir_float(k, t, 1) : ir_int(k, t, 1);
-    case RED_MAX: return is_float ? ir_float(k, t, -INFINITY) : integer_limit(k, t, false);
-    case RED_MIN: return is_float ? ir_float(k, t, INFINITY) : integer_limit(k, t, true);
-    case RED_ANY: return ir_bool(k, false);
-    case RED_ALL: return ir_bool(k, true);
-    case RED_COUNT: break;
+    case RED_SUM:
+        return is_float ? ir_float(k, t, 0) : t == DT_BOOL ? ir_bool(k, false) : ir_int(k, t, 0);
+    case RED_PROD:
+        return is_float ? ir_float(k, t, 1) : ir_int(k, t, 1);
+    case RED_MAX:
+        return is_float ? ir_float(k, t, -INFINITY) : integer_limit(k, t, false);
+    case RED_MIN:
+        return is_float ? ir_float(k, t, INFINITY) : integer_limit(k, t, true);
+    case RED_ANY:
+        return ir_bool(k, false);
+    case RED_ALL:
+        return ir_bool(k, true);
+    case RED_COUNT:
+        break;
     }
     return NULL;
 }

@@ -1,5 +1,5 @@
-// What passes ask about a nest (one `parallel`): its axes and their windows, its products, the axis that is contiguous in
-// memory. Recomputed by whoever needs it; valid until the nest is changed.
+// What passes ask about a nest (one `parallel`): its axes and their windows, its products, the axis
+// that is contiguous in memory. Recomputed by whoever needs it; valid until the nest is changed.
 #ifndef FUSE_IR_NEST_H
 #define FUSE_IR_NEST_H
 
@@ -13,15 +13,16 @@ typedef struct AxisWindow {
 typedef struct Nest {
     Op *op; // the `parallel`
     int ndots;
-    Op *dot;          // the first product, NULL if there is none
-    AxisSet axes;     // every axis of a value in it
-    AxisSet whole;    // those that nothing binds: held or streamed
-    int elem_bytes;   // widest access: bytes of the widest element that it loads or stores
-    int contiguous;   // axis id that walks the innermost dim of most accesses, -1 = none
+    Op *dot;        // the first product, NULL if there is none
+    AxisSet axes;   // every axis of a value in it
+    AxisSet whole;  // those that nothing binds: held or streamed
+    int elem_bytes; // widest access: bytes of the widest element that it loads or stores
+    int contiguous; // axis id that walks the innermost dim of most accesses, -1 = none
 } Nest;
 
 Nest nest_of(Op *parallel);
-// Window of every axis id: from the kernel's dims, fixed windows, and the ops that bind it (the outermost one).
+// Window of every axis id: from the kernel's dims, fixed windows, and the ops that bind it (the
+// outermost one).
 AxisWindow *axis_windows(Arena *scratch, const Kernel *k);
 // Calls fn for every `parallel` of the kernel, host loops and ifs included.
 typedef bool (*NestFn)(PassCtx *ctx, Kernel *k, Op *parallel);
@@ -36,7 +37,8 @@ uint32_t pow2_floor(uint64_t n); // n at least 1
 // "softmax.f16" of the variant "softmax.f16.v0".
 Str kernel_base_name(const Kernel *k);
 // The first schedule entry of this kernel with that name (and `of`), or NULL.
-const ScheduleEntry *schedule_find(const PassCtx *ctx, const Kernel *k, const char *name, const char *of);
+const ScheduleEntry *schedule_find(const PassCtx *ctx, const Kernel *k, const char *name,
+                                   const char *of);
 const ScheduleEntry *schedule_find_axis(const PassCtx *ctx, const Kernel *k, const Axis *axis);
 
 // What a reduction over nothing gives.

@@ -1,5 +1,6 @@
-// The pass manager: passes are rows of passes.def, pipelines are const arrays in pipeline.c (the only place that knows
-// order). After each pass the IR is verified; dumps and timings are taken here.
+// The pass manager: passes are rows of passes.def, pipelines are const arrays in pipeline.c (the
+// only place that knows order). After each pass the IR is verified; dumps and timings are taken
+// here.
 #ifndef FUSE_IR_PASS_H
 #define FUSE_IR_PASS_H
 
@@ -14,13 +15,13 @@ typedef enum PassId {
     PASS_COUNT
 } PassId;
 
-// A schedule entry as written in the source: `m = 128 | 256`, `split(k) = 4`, `order = grouped(8)`. First alternative wins
-// until a tuner says otherwise.
+// A schedule entry as written in the source: `m = 128 | 256`, `split(k) = 4`, `order = grouped(8)`.
+// First alternative wins until a tuner says otherwise.
 typedef struct ScheduleEntry {
-    Str name;  // binder, dim, or one of: warps stages persistent order split
-    Str of;    // split(k): "k"; else NULL
+    Str name; // binder, dim, or one of: warps stages persistent order split
+    Str of;   // split(k): "k"; else NULL
     int64_t value;
-    Str word;  // order = grouped(8): "grouped"
+    Str word; // order = grouped(8): "grouped"
     Span span;
 } ScheduleEntry;
 typedef struct Schedule {
@@ -31,7 +32,7 @@ typedef struct Schedule {
 
 typedef struct PassOptions {
     bool no_fuse, fast_math, deterministic, debug, check;
-    const char *dump;       // pass name, "all", or NULL
+    const char *dump; // pass name, "all", or NULL
     bool dump_generic;
     const char *stop_after; // pass name or NULL
     const char *passes;     // comma-separated list that replaces the pipeline, or NULL
@@ -45,14 +46,16 @@ typedef struct PassCtx {
     const TargetDesc *target;
     const PassOptions *options;
     Arena *scratch; // reset after each pass
-    // Shared memory that lowering an op needs besides buffers (the back end's answer; NULL: none). Pass place reserves it.
+    // Shared memory that lowering an op needs besides buffers (the back end's answer; NULL: none).
+    // Pass place reserves it.
     int64_t (*scratch_bytes)(const Op *op);
-    Diags *diags;   // errors, performance notes and remarks
+    Diags *diags;                                           // errors, performance notes and remarks
     void (*sink)(void *user, const char *text, size_t len); // dumps, timings
     void *user;
 } PassCtx;
 
-// Returns false when a diagnostic of severity error was added (or an internal error was reported through `diags`).
+// Returns false when a diagnostic of severity error was added (or an internal error was reported
+// through `diags`).
 typedef bool (*PassFn)(PassCtx *ctx, Kernel *kernel);
 #define PASS(name, what) bool pass_##name(PassCtx *ctx, Kernel *kernel);
 #include "ir/passes.def"

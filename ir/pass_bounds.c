@@ -1,9 +1,10 @@
 // Pass bounds: the only place where masks are made.
 //
 // In and out: stage scheduled. Adds
-//   check = [dims]  to accesses: dims whose index is compared with the tensor's extent, unless it is proven to lie inside
-//   guard = [axes]  to stores: axes whose window end is compared, unless the tensor's extent already ends the window
-//   select(inside a, x, neutral) in front of reductions and products that would mix padding in
+//   check = [dims]  to accesses: dims whose index is compared with the tensor's extent, unless it
+//   is proven to lie inside guard = [axes]  to stores: axes whose window end is compared, unless
+//   the tensor's extent already ends the window select(inside a, x, neutral) in front of reductions
+//   and products that would mix padding in
 // An absent tensor has extent 0, so accesses to optional tensors are always checked.
 #include <math.h>
 
@@ -35,7 +36,8 @@ static bool axis_is_exact(const Bounds *b, const Axis *a) {
 
 static bool window_ends_at(const Bounds *b, const Axis *a, const Value *extent) {
     const Value *hi = b->window[a->id].hi;
-    return hi && (hi == extent || (hi->kind == VALUE_CONST && extent->kind == VALUE_CONST && hi->u.i <= extent->u.i));
+    return hi && (hi == extent || (hi->kind == VALUE_CONST && extent->kind == VALUE_CONST &&
+                                   hi->u.i <= extent->u.i));
 }
 
 // --- checks ---
@@ -48,7 +50,8 @@ static bool arg_is_inside(const Value *v, const Value *extent) {
         if (loop->binder[i].var != v || loop->binder[i].has_step)
             continue;
         const Value *hi = op_binder_hi(loop, i);
-        bool below = hi == extent || (value_is_const(hi) && value_is_const(extent) && hi->u.i <= extent->u.i);
+        bool below = hi == extent ||
+                     (value_is_const(hi) && value_is_const(extent) && hi->u.i <= extent->u.i);
         return below && starts_at_or_after_0(op_binder_lo(loop, i));
     }
     return false;
@@ -65,7 +68,8 @@ static bool index_is_inside(const Bounds *b, const Value *v, const Mem *t, int d
     if (v->kind != VALUE_IOTA)
         return false;
     const Axis *a = v->axis;
-    return axis_is_exact(b, a) && window_ends_at(b, a, extent) && starts_at_or_after_0(b->window[a->id].lo);
+    return axis_is_exact(b, a) && window_ends_at(b, a, extent) &&
+           starts_at_or_after_0(b->window[a->id].lo);
 }
 
 static void access_check(Bounds *b, Op *op) {
@@ -132,8 +136,8 @@ static bool padding_is(const Bounds *b, const Value *v, const Axis *a, double c)
     }
     if (op->kind == OP_SELECT) {
         const Value *cond = op->in[0];
-        bool by_window = cond->kind == VALUE_OP && cond->def->kind == OP_INSIDE && cond->def->nmem == 0 &&
-                         cond->def->axes[0] == a;
+        bool by_window = cond->kind == VALUE_OP && cond->def->kind == OP_INSIDE &&
+                         cond->def->nmem == 0 && cond->def->axes[0] == a;
         return by_window && padding_is(b, op->in[2], a, c);
     }
     return false;
@@ -164,7 +168,8 @@ static void dot_bounds(Bounds *b, Op *op) {
             DType t = op->in[j]->type.dtype;
             if (padding_is(b, op->in[j], a, 0))
                 continue;
-            op->in[j] = mask_padding(b, op, op->in[j], a, dtype_is_float(t) ? ir_float(b->k, t, 0) : ir_int(b->k, t, 0));
+            op->in[j] = mask_padding(b, op, op->in[j], a,
+                                     dtype_is_float(t) ? ir_float(b->k, t, 0) : ir_int(b->k, t, 0));
         }
     }
 }
@@ -173,7 +178,8 @@ static void mixes_unsupported(Bounds *b, Op *op) {
     for (int i = 0; i < op->naxes; i++) {
         if (axis_is_exact(b, op->axes[i]))
             continue;
-        diag_add(b->ctx->diags, DIAG_UNSUPPORTED, op->span, "not supported yet: `%s` along an axis whose tiles are not full",
+        diag_add(b->ctx->diags, DIAG_UNSUPPORTED, op->span,
+                 "not supported yet: `%s` along an axis whose tiles are not full",
                  op_info(op->kind)->text);
         b->failed = true;
     }
@@ -182,19 +188,28 @@ static void mixes_unsupported(Bounds *b, Op *op) {
 static void op_bounds(void *user, Op *op) {
     Bounds *b = user;
     switch ((int)op->kind) {
-    case OP_LOAD: access_check(b, op); break;
+    case OP_LOAD:
+        access_check(b, op);
+        break;
     case OP_STORE:
     case OP_ATOMIC:
     case OP_SCATTER:
         access_check(b, op);
         access_guard(b, op);
         break;
-    case OP_REDUCE: reduce_bounds(b, op); break;
-    case OP_DOT: dot_bounds(b, op); break;
+    case OP_REDUCE:
+        reduce_bounds(b, op);
+        break;
+    case OP_DOT:
+        dot_bounds(b, op);
+        break;
     case OP_SCAN:
     case OP_ARGREDUCE:
-    case OP_TAKE: mixes_unsupported(b, op); break;
-    default: break;
+    case OP_TAKE:
+        mixes_unsupported(b, op);
+        break;
+    default:
+        break;
     }
 }
 

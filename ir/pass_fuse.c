@@ -1,13 +1,16 @@
 // Pass fuse: whole-tensor statements => nests.
 //
 // In:  stage tensor. A host region holds tile ops, stores (roots) and hand-written `parallel`s.
-// Out: stage nests. Every op with a tile result is inside a `parallel`; the host region is the launch plan.
+// Out: stage nests. Every op with a tile result is inside a `parallel`; the host region is the
+// launch plan.
 //
 //   %x = load @x[M, N]; %s = reduce.sum[N] %x; %y = div %x, %s; store @y[M, N], %y
-//   => axis m of M; parallel m in 0..%M { %x = load @x[m, N]; ...; store @y[m, N], %y {det = [m, N]} }
+//   => axis m of M; parallel m in 0..%M { %x = load @x[m, N]; ...; store @y[m, N], %y {det = [m,
+//   N]} }
 //
-// A root's grid is every axis of its value that nothing reduces; an axis that is reduced and kept stays whole. Neighbours
-// with one grid and no crossing dependence share a nest. Each decision leaves a remark for --explain.
+// A root's grid is every axis of its value that nothing reduces; an axis that is reduced and kept
+// stays whole. Neighbours with one grid and no crossing dependence share a nest. Each decision
+// leaves a remark for --explain.
 #include "ir/fuse.h"
 
 #include <ctype.h>
@@ -40,12 +43,14 @@ static int host_chain(const Region *host, const Region **chain) {
     return n;
 }
 
-// Host ops that a nest must contain: tile ops and every load (a scalar load reads tensor memory, which the host cannot).
+// Host ops that a nest must contain: tile ops and every load (a scalar load reads tensor memory,
+// which the host cannot).
 static bool op_goes_into_nest(const Op *op) {
     return op_is_tile(op) || op->kind == OP_LOAD || op_has(op->kind, TRAIT_READS);
 }
 
-// What values the host cannot compute, by value id: a scalar made from something in the nest belongs there as well.
+// What values the host cannot compute, by value id: a scalar made from something in the nest
+// belongs there as well.
 static uint8_t *nest_values(Arena *scratch, const Kernel *k, const Region *host) {
     uint8_t *in_nest = ARENA_ARRAY(scratch, uint8_t, k->nvalue + 1);
     const Region *chain[HOST_DEPTH_MAX];
@@ -119,7 +124,8 @@ static bool same_index(const Op *a, int ma, const Op *b, int mb) {
     return true;
 }
 
-// `later` may share a nest with `earlier`: what one writes the other touches only at the same grid point.
+// `later` may share a nest with `earlier`: what one writes the other touches only at the same grid
+// point.
 static bool roots_commute(const Root *earlier, const Root *later) {
     const Mem *w1 = earlier->op->mem[0].mem, *w2 = later->op->mem[0].mem;
     if (w1 == w2)
@@ -215,7 +221,8 @@ static void region_make_nests(PassCtx *ctx, Kernel *k, Region *host) {
         if (op_is_root(op)) {
             Root r = {.op = op, .cone = cone_of(ctx->scratch, k, host, op)};
             r.grid = axes_minus(root_axes(op), cone_whole_axes(&r));
-            bool joins = run.len > 0 && !ctx->options->no_fuse && axes_equal(run.data[0].grid, r.grid);
+            bool joins =
+                run.len > 0 && !ctx->options->no_fuse && axes_equal(run.data[0].grid, r.grid);
             for (uint32_t i = 0; joins && i < run.len; i++)
                 joins = roots_commute(&run.data[i], &r);
             if (run.len > 0 && !joins) {
@@ -246,12 +253,14 @@ static void region_drop_tiles(PassCtx *ctx, const Kernel *k, Region *host) {
 static bool host_is_known(PassCtx *ctx, Kernel *k, Region *host) {
     const uint8_t *in_nest = nest_values(ctx->scratch, k, host);
     for (Op *op = host->first; op; op = op->next) {
-        bool host_op = op_has(op->kind, TRAIT_REGIONS) || op->kind == OP_REQUIRE || op->kind == OP_TEMP;
+        bool host_op =
+            op_has(op->kind, TRAIT_REGIONS) || op->kind == OP_REQUIRE || op->kind == OP_TEMP;
         for (int i = 0; host_op && i < op->nin; i++) {
             if (!in_nest[op->in[i]->id])
                 continue;
             diag_add(ctx->diags, DIAG_UNSUPPORTED, op->span,
-                     "not supported yet: a grid, loop or condition outside a nest that depends on the contents of a tensor");
+                     "not supported yet: a grid, loop or condition outside a nest that depends on "
+                     "the contents of a tensor");
             return false;
         }
     }

@@ -1,10 +1,12 @@
 // Pass layouts: where each tile's elements live.
 //
-// In:  stage scheduled. Out: the same ops, every tile type with a layout, buffers with an offset layout, `convert` where two
+// In:  stage scheduled. Out: the same ops, every tile type with a layout, buffers with an offset
+// layout, `convert` where two
 //      needs disagree.
-// Greedy: products fix their fragments; layouts spread along elementwise ops, reductions and carried values until nothing
-// changes; the largest tile that is still free gets the blocked layout with the longest run along the contiguous axis; and so
-// on. Then every op's rule is checked and conversions (or, for cheap index tiles, copies of their computation) are put in.
+// Greedy: products fix their fragments; layouts spread along elementwise ops, reductions and
+// carried values until nothing changes; the largest tile that is still free gets the blocked layout
+// with the longest run along the contiguous axis; and so on. Then every op's rule is checked and
+// conversions (or, for cheap index tiles, copies of their computation) are put in.
 #include "ir/nest.h"
 #include "lang/base/vec.h"
 
@@ -23,7 +25,8 @@ static bool is_tile(const Value *v) {
 
 static void fail(Assign *a, const Op *op, const char *what) {
     if (!a->failed)
-        diag_add(a->ctx->diags, DIAG_UNSUPPORTED, op->span, "not supported yet: %s (%s)", what, op_info(op->kind)->text);
+        diag_add(a->ctx->diags, DIAG_UNSUPPORTED, op->span, "not supported yet: %s (%s)", what,
+                 op_info(op->kind)->text);
     a->failed = true;
 }
 
@@ -66,8 +69,8 @@ static uint32_t elements(const AxisSize *s, int n) {
 }
 
 // Warps along rows and columns: halve the longer side of a warp's tile, never below the unit's.
-static void split_warps(uint32_t warps, uint32_t rows, uint32_t cols, uint32_t min_rows, uint32_t min_cols, uint32_t *wr,
-                        uint32_t *wc) {
+static void split_warps(uint32_t warps, uint32_t rows, uint32_t cols, uint32_t min_rows,
+                        uint32_t min_cols, uint32_t *wr, uint32_t *wc) {
     *wr = *wc = 1;
     while (*wr * *wc < warps) {
         bool row_can = rows / *wr >= 2 * min_rows, col_can = cols / *wc >= 2 * min_cols;
@@ -88,7 +91,11 @@ typedef struct DotLayouts {
 static FmaSplit fma_split(const TargetDesc *t, uint32_t rows, uint32_t cols) {
     FmaSplit s = {.tm = 4, .tn = 4, .lanes_rows = 4, .lanes_cols = (uint32_t)t->lanes / 4};
     if (t->family == TARGET_CPU)
-        return (FmaSplit){.tm = rows, .tn = 1, .lanes_rows = 1, .lanes_cols = (uint32_t)t->lanes, .lane_first = true};
+        return (FmaSplit){.tm = rows,
+                          .tn = 1,
+                          .lanes_rows = 1,
+                          .lanes_cols = (uint32_t)t->lanes,
+                          .lane_first = true};
     while (s.tm > 1 && s.tm * s.lanes_rows > rows)
         s.tm /= 2;
     while (s.tn > 1 && s.tn * s.lanes_cols > cols)
@@ -108,7 +115,8 @@ static DotLayouts dot_layouts(Assign *as, const Op *dot) {
     tile.ncols = (uint8_t)axis_sizes(as->k, d.cols, cols);
     tile.nks = (uint8_t)axis_sizes(as->k, d.along, ks);
     tile.nbatch = (uint8_t)axis_sizes(as->k, d.batch, batch);
-    uint32_t m = elements(rows, tile.nrows), n = elements(cols, tile.ncols), k = elements(ks, tile.nks);
+    uint32_t m = elements(rows, tile.nrows), n = elements(cols, tile.ncols),
+             k = elements(ks, tile.nks);
     DotLayouts l = {0};
     if (dot_unit(as->ctx->target, dot) && m >= 16 && n >= 8 && k >= 8) {
         MmaUnit unit = k >= 16 ? MMA_M16N8K16 : MMA_M16N8K8;
@@ -121,7 +129,8 @@ static DotLayouts dot_layouts(Assign *as, const Op *dot) {
             return l;
     }
     FmaSplit split = fma_split(as->ctx->target, m, n);
-    split_warps((uint32_t)as->warps, m, n, split.lanes_rows, split.lanes_cols, &tile.warps_rows, &tile.warps_cols);
+    split_warps((uint32_t)as->warps, m, n, split.lanes_rows, split.lanes_cols, &tile.warps_rows,
+                &tile.warps_cols);
     l.c = layout_fma_c(as->table, &split, &tile);
     l.a = l.c ? layout_fma_a(as->table, l.c, &tile) : NULL;
     l.b = l.c ? layout_fma_b(as->table, l.c, &tile) : NULL;
@@ -161,7 +170,8 @@ static void anchor_dot(void *user, Op *op) {
 static void spread_elementwise(Assign *a, Op *op) {
     Value *r = op->res[0];
     for (int i = 0; i < op->nin && !r->type.layout; i++)
-        if (is_tile(op->in[i]) && op->in[i]->type.layout && axes_equal(op->in[i]->type.axes, r->type.axes))
+        if (is_tile(op->in[i]) && op->in[i]->type.layout &&
+            axes_equal(op->in[i]->type.axes, r->type.axes))
             give(a, r, op->in[i]->type.layout);
     for (int i = 0; i < op->nin && r->type.layout; i++)
         give_slice(a, op->in[i], r->type.layout);
@@ -272,12 +282,14 @@ static const Layout *default_layout(Assign *a, AxisSet s) {
         sizes[0] = c;
     }
     if (t->lane_first)
-        return layout_blocked_lane_first(a->table, sizes, (unsigned)n, (uint32_t)t->lanes, (uint32_t)a->warps);
+        return layout_blocked_lane_first(a->table, sizes, (unsigned)n, (uint32_t)t->lanes,
+                                         (uint32_t)a->warps);
     uint32_t vec = (uint32_t)(t->vec_bytes / a->nest.elem_bytes);
     uint32_t threads = (uint32_t)(t->lanes * a->warps);
     while (vec > 1 && (sizes[0].size % vec != 0 || elements(sizes, n) < vec * threads))
         vec /= 2;
-    return layout_blocked(a->table, sizes, (unsigned)n, vec ? vec : 1, (uint32_t)t->lanes, (uint32_t)a->warps);
+    return layout_blocked(a->table, sizes, (unsigned)n, vec ? vec : 1, (uint32_t)t->lanes,
+                          (uint32_t)a->warps);
 }
 
 // --- buffers ---
@@ -353,7 +365,8 @@ static Value *compute_again(Assign *a, Op *user, Value *v, const Layout *want) {
     copy->res[0]->type.layout = want;
     for (int i = 0; i < copy->nin; i++)
         if (is_tile(copy->in[i]))
-            copy->in[i] = in_layout(a, copy, copy->in[i], slice_to(a, want, copy->in[i]->type.axes));
+            copy->in[i] =
+                in_layout(a, copy, copy->in[i], slice_to(a, want, copy->in[i]->type.axes));
     return copy->res[0];
 }
 
@@ -368,7 +381,8 @@ static Value *in_layout(Assign *a, Op *user, Value *v, const Layout *want) {
     Type t = v->type;
     t.layout = want;
     Value *in[1] = {v};
-    Op *op = ir_build(&b, &(OpInit){.kind = OP_CONVERT, .nin = 1, .nres = 1, .in = in, .types = &t});
+    Op *op =
+        ir_build(&b, &(OpInit){.kind = OP_CONVERT, .nin = 1, .nres = 1, .in = in, .types = &t});
     return op->res[0];
 }
 
@@ -387,16 +401,19 @@ static void fix_reduce(Assign *a, Op *op) {
         Value *r = op->res[i];
         if (!is_tile(r))
             continue;
-        const Layout *natural = slice_to(a, op->in[0]->type.layout, r->type.axes), *wanted = r->type.layout;
+        const Layout *natural = slice_to(a, op->in[0]->type.layout, r->type.axes),
+                     *wanted = r->type.layout;
         if (wanted == natural)
             continue;
         r->type.layout = natural;
-        Builder b = op->next ? ir_builder_before(a->k, op->next) : ir_builder_at_end(a->k, op->parent);
+        Builder b =
+            op->next ? ir_builder_before(a->k, op->next) : ir_builder_at_end(a->k, op->parent);
         b.span = op->span;
         Type t = r->type;
         t.layout = wanted;
         Value *in[1] = {r};
-        Op *c = ir_build(&b, &(OpInit){.kind = OP_CONVERT, .nin = 1, .nres = 1, .in = in, .types = &t});
+        Op *c =
+            ir_build(&b, &(OpInit){.kind = OP_CONVERT, .nin = 1, .nres = 1, .in = in, .types = &t});
         IrMap m = ir_map_new(a->ctx->scratch, a->k);
         ir_map_value(&m, r, c->res[0]);
         ir_substitute(a->k->body, &m);
@@ -470,13 +487,14 @@ static void fix_op(void *user, Op *op) {
 
 // --- stores of fragments ---
 
-// A tile whose registers do not run along the contiguous dim is converted before it is stored: 16-byte stores instead of
-// 4-byte ones are worth a round trip through shared memory.
+// A tile whose registers do not run along the contiguous dim is converted before it is stored:
+// 16-byte stores instead of 4-byte ones are worth a round trip through shared memory.
 static void store_blocked(void *user, Op *op) {
     Assign *a = user;
     const TargetDesc *t = a->ctx->target;
     Value *v = op->kind == OP_STORE ? op_store_value(op) : NULL;
-    if (!v || !is_tile(v) || t->family == TARGET_CPU || a->nest.ndots == 0 || op->mem[0].mem->inner < 0)
+    if (!v || !is_tile(v) || t->family == TARGET_CPU || a->nest.ndots == 0 ||
+        op->mem[0].mem->inner < 0)
         return;
     const Value *inner = op->in[op->mem[0].first + op->mem[0].mem->inner];
     if (inner->kind != VALUE_IOTA || !v->type.layout || !axes_has(v->type.axes, inner->axis->id))

@@ -1,17 +1,22 @@
 // Pass pipeline: copies run ahead of their use in a ring of stages.
 //
-// In and out: stage scheduled, after stage. Channels in `block` mode, or with one stage, stay as they are.
+// In and out: stage scheduled, after stage. Channels in `block` mode, or with one stage, stay as
+// they are.
 //
-//   for k in lo..hi carry (.., %p) { acquire @c(%p); copy t[.. k ..] to @b(%p); commit @c(%p); wait @c(%p); BODY; release @c(%p) }
+//   for k in lo..hi carry (.., %p) { acquire @c(%p); copy t[.. k ..] to @b(%p); commit @c(%p); wait
+//   @c(%p); BODY; release @c(%p) }
 //   => axis kp of K by 32
-//      %f0 = for %i in 0..d carry (%f = 0) {                                           // d = stages - 1 fills ahead
-//        acquire @c(%f); with kp in lo + i*32..hi { copy t[.. kp ..] to @b(%f)[k = kp] }; commit @c(%f); yield %f + 1 }
+//      %f0 = for %i in 0..d carry (%f = 0) {                                           // d =
+//      stages - 1 fills ahead
+//        acquire @c(%f); with kp in lo + i*32..hi { copy t[.. kp ..] to @b(%f)[k = kp] }; commit
+//        @c(%f); yield %f + 1 }
 //      for k in lo..hi carry (.., %p, %f = %f0) {
 //        wait @c(%p) {pending = d - 1}; acquire @c(%f)
-//        with kp in begin k + d*32..hi { copy t[.. kp ..] to @b(%f)[k = kp] }; commit @c(%f); BODY; release @c(%p) }
+//        with kp in begin k + d*32..hi { copy t[.. kp ..] to @b(%f)[k = kp] }; commit @c(%f); BODY;
+//        release @c(%p) }
 //
-// The surplus fills at the end have empty windows: their copies are all out of range and write zeros. `pending` counts the
-// commits after the one that is waited for (rule C4: constant).
+// The surplus fills at the end have empty windows: their copies are all out of range and write
+// zeros. `pending` counts the commits after the one that is waited for (rule C4: constant).
 #include "ir/loop.h"
 #include "ir/nest.h"
 #include "lang/base/vec.h"
@@ -70,22 +75,26 @@ static void build_fill(Ring *r, Builder *b, Value *from, Value *hi, Value *f) {
 }
 
 static Value *add_const(Kernel *k, Builder *b, Value *x, int64_t c) {
-    return value_is_int(x, 0) ? ir_index(k, c) : c == 0 ? x : ir_binary(b, OP_ADD, x, ir_index(k, c), NULL);
+    return value_is_int(x, 0) ? ir_index(k, c)
+           : c == 0           ? x
+                              : ir_binary(b, OP_ADD, x, ir_index(k, c), NULL);
 }
 
 static void ring_pipeline(Ring *r) {
     Kernel *k = r->k;
     Builder b = ir_builder_before(k, r->loop);
     b.span = r->loop->span;
-    Value *lo = op_binder_lo(r->loop, 0), *hi = op_binder_hi(r->loop, 0), *zero = ir_int(k, DT_I32, 0);
-    r->ahead = ir_axis(&b, arena_printf(r->ctx->scratch, "%s.ahead", r->axis->name), r->axis->of ? r->axis->of : r->axis,
-                       r->axis->size);
+    Value *lo = op_binder_lo(r->loop, 0), *hi = op_binder_hi(r->loop, 0),
+          *zero = ir_int(k, DT_I32, 0);
+    r->ahead = ir_axis(&b, arena_printf(r->ctx->scratch, "%s.ahead", r->axis->name),
+                       r->axis->of ? r->axis->of : r->axis, r->axis->size);
     BinderInit count = {.name = "i", .lo = ir_index(k, 0), .hi = ir_index(k, r->distance)};
     const char *name = "f";
     Op *prologue = ir_for(&b, 1, &count, 1, &zero, &name);
     Builder in = ir_builder_at_end(k, prologue->region[0]);
     in.span = b.span;
-    Value *step = ir_binary(&in, OP_MUL, prologue->region[0]->arg[0], ir_index(k, r->axis->size), NULL);
+    Value *step =
+        ir_binary(&in, OP_MUL, prologue->region[0]->arg[0], ir_index(k, r->axis->size), NULL);
     Value *from = value_is_int(lo, 0) ? step : ir_binary(&in, OP_ADD, lo, step, NULL);
     Value *f = op_carry_arg(prologue, 0);
     build_fill(r, &in, from, hi, f);

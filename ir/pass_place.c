@@ -1,13 +1,14 @@
 // Pass place: nests => launches.
 //
-// In:  stage scheduled with layouts. Out: stage placed. A `parallel` becomes a `launch` whose program id is taken apart into tile
+// In:  stage scheduled with layouts. Out: stage placed. A `parallel` becomes a `launch` whose
+// program id is taken apart into tile
 //      numbers; buffers get byte offsets; the launch lists what it uses from outside (ir/abi.h).
 //
 //   parallel m in 0..%M, n in 0..%N {warps = 4} { BODY }
 //   => %nm = cdiv %M, 128; %nn = cdiv %N, 128; %g = mul %nm, %nn
 //      launch %pid in 0..%g args(%M, %N; @x, @y) {entry = .., warps = 4, smem = 49152} {
-//        %tm, %tn = order.grouped %pid, %nm, %nn {group = 8}; %m0 = mul %tm, 128; %n0 = mul %tn, 128
-//        with m in %m0..%M, n in %n0..%N { BODY } }
+//        %tm, %tn = order.grouped %pid, %nm, %nn {group = 8}; %m0 = mul %tm, 128; %n0 = mul %tn,
+//        128 with m in %m0..%M, n in %n0..%N { BODY } }
 #include <string.h>
 
 #include "ir/nest.h"
@@ -32,7 +33,8 @@ static Value *binder_count(Place *p, Builder *b, int i) {
     Value *lo = op_binder_lo(p->par, i), *hi = op_binder_hi(p->par, i);
     const Axis *a = p->par->binder[i].axis;
     Value *n = value_is_int(lo, 0) ? hi : ir_binary(b, OP_SUB, hi, lo, NULL);
-    bool may_be_negative = !value_is_int(lo, 0) || (hi->kind != VALUE_PARAM && hi->kind != VALUE_CONST);
+    bool may_be_negative =
+        !value_is_int(lo, 0) || (hi->kind != VALUE_PARAM && hi->kind != VALUE_CONST);
     if (may_be_negative)
         n = ir_binary(b, OP_MAX, n, ir_index(p->k, 0), NULL);
     return a && a->size > 1 ? ir_binary(b, OP_CDIV, n, ir_index(p->k, a->size), NULL) : n;
@@ -52,8 +54,12 @@ static void take_apart(Place *p, Builder *b, Value *pid) {
         in[i + 1] = p->count[i];
         types[i] = type_scalar(DT_INDEX);
     }
-    Op *order = ir_build(b, &(OpInit){.kind = OP_ORDER, .sub = grouped ? ORDER_GROUPED : ORDER_ROW, .nin = (uint16_t)(n + 1),
-                                      .nres = (uint16_t)n, .in = in, .types = types});
+    Op *order = ir_build(b, &(OpInit){.kind = OP_ORDER,
+                                      .sub = grouped ? ORDER_GROUPED : ORDER_ROW,
+                                      .nin = (uint16_t)(n + 1),
+                                      .nres = (uint16_t)n,
+                                      .in = in,
+                                      .types = types});
     if (grouped)
         op_set_int(p->k, order, ATTR_group, DEFAULT_GROUP);
     for (int i = 0; i < n; i++)
@@ -99,7 +105,8 @@ static void place_buffer(void *user, Op *op) {
     Shared *s = user;
     if (op->kind == OP_BUF && op->sub == BUF_SHARED) {
         Mem *buf = op->def_mem;
-        int64_t bytes = (int64_t)layout_offsets(buf->layout) * dtype_bits(buf->dtype) / 8 * op_attr_int(op, ATTR_stages);
+        int64_t bytes = (int64_t)layout_offsets(buf->layout) * dtype_bits(buf->dtype) / 8 *
+                        op_attr_int(op, ATTR_stages);
         s->end = (s->end + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
         op_set_int(s->p->k, op, ATTR_at, s->end);
         s->end += bytes;
@@ -118,7 +125,8 @@ static bool place_shared(Place *p, Op *launch) {
     if (smem <= p->ctx->target->shared_bytes || p->ctx->target->family == TARGET_CPU)
         return true;
     diag_add(p->ctx->diags, DIAG_UNSUPPORTED, launch->span,
-             "this nest needs %lld bytes of shared memory; %s has %d for a program: choose smaller tiles or fewer stages",
+             "this nest needs %lld bytes of shared memory; %s has %d for a program: choose smaller "
+             "tiles or fewer stages",
              (long long)smem, p->ctx->target->name, p->ctx->target->shared_bytes);
     return false;
 }
@@ -132,7 +140,8 @@ typedef struct Captures {
 } Captures;
 
 static void capture(Captures *c, Value *v) {
-    bool outside = v->kind == VALUE_PARAM || (v->kind == VALUE_OP && !op_is_in(v->def, c->inside)) ||
+    bool outside = v->kind == VALUE_PARAM ||
+                   (v->kind == VALUE_OP && !op_is_in(v->def, c->inside)) ||
                    (v->kind == VALUE_ARG && !region_contains(c->inside, v->region));
     if (outside)
         c->value[v->id] = v;
@@ -202,7 +211,8 @@ static int launches_before(const Region *r, const Op *until, bool *found) {
 static bool nest_place(PassCtx *ctx, Kernel *k, Op *par) {
     Place p = {.ctx = ctx, .k = k, .par = par};
     if (par->nbinders > BINDERS_MAX) {
-        diag_add(ctx->diags, DIAG_UNSUPPORTED, par->span, "a nest may have %d binders", BINDERS_MAX);
+        diag_add(ctx->diags, DIAG_UNSUPPORTED, par->span, "a nest may have %d binders",
+                 BINDERS_MAX);
         return false;
     }
     Builder b = ir_builder_before(k, par);
@@ -215,7 +225,8 @@ static bool nest_place(PassCtx *ctx, Kernel *k, Op *par) {
     Op *launch = ir_launch(&b, "pid", grid);
     bool found = false;
     op_set_str(k, launch, ATTR_entry, entry_name(&p, launches_before(k->body, launch, &found)));
-    op_set_int(k, launch, ATTR_warps, op_attr_int(par, ATTR_warps) ? op_attr_int(par, ATTR_warps) : 1);
+    op_set_int(k, launch, ATTR_warps,
+               op_attr_int(par, ATTR_warps) ? op_attr_int(par, ATTR_warps) : 1);
     Builder in = ir_builder_at_end(k, launch->region[0]);
     in.span = par->span;
     if (par->nbinders > 0)

@@ -1,17 +1,25 @@
 // Pass schedule: axes without a size => tile sizes of the target; warps of each nest.
 //
-// In:  stage nests (after variants). Out: stage scheduled; every axis that a nest binds has a size, whole axes that are not held
+// In:  stage nests (after variants). Out: stage scheduled; every axis that a nest binds has a size,
+// whole axes that are not held
 //      keep size 0 until pass stream turns them into loops over tiles of the size noted here.
-// Sizes come from, in order: the source (tiles(K, 128), a schedule clause), the target's heuristics below.
+// Sizes come from, in order: the source (tiles(K, 128), a schedule clause), the target's heuristics
+// below.
 //
-// Heuristics. Products: tiles of 128 x 128 x 32 on the matrix unit, 64 x 64 x 16 without one, one row by columns of vectors on the CPU.
-// Everything else: a program handles about 128 threads x 4 vectors, along the contiguous axis first; a held row takes as many
-// warps as leave each thread 8 to 32 elements.
+// Heuristics. Products: tiles of 128 x 128 x 32 on the matrix unit, 64 x 64 x 16 without one, one
+// row by columns of vectors on the CPU. Everything else: a program handles about 128 threads x 4
+// vectors, along the contiguous axis first; a held row takes as many warps as leave each thread 8
+// to 32 elements.
 #include "ir/nest.h"
 
 #include <string.h>
 
-enum { VECTORS_PER_THREAD = 4, ELEMENTWISE_THREADS = 128, ROW_ELEMENTS_PER_THREAD = 16, CPU_TILE_VECTORS = 8 };
+enum {
+    VECTORS_PER_THREAD = 4,
+    ELEMENTWISE_THREADS = 128,
+    ROW_ELEMENTS_PER_THREAD = 16,
+    CPU_TILE_VECTORS = 8
+};
 
 static uint32_t clamp_size(const Axis *a, uint32_t size) {
     const Value *hi = a->of && a->of->is_dim ? a->of->extent : NULL;
@@ -101,8 +109,10 @@ static uint32_t vector_elements(const TargetDesc *t, int elem_bytes) {
     return n ? n : 1;
 }
 
-// Elements of a program's tile: the contiguous axis first, the remainder along the last other binder.
-static void spread(PassCtx *ctx, Kernel *k, Op *par, const Nest *n, uint64_t elements, uint32_t contiguous_most) {
+// Elements of a program's tile: the contiguous axis first, the remainder along the last other
+// binder.
+static void spread(PassCtx *ctx, Kernel *k, Op *par, const Nest *n, uint64_t elements,
+                   uint32_t contiguous_most) {
     if (n->contiguous >= 0 && is_bound_here(par, (uint16_t)n->contiguous)) {
         Axis *a = k->axis[n->contiguous];
         uint64_t most = elements < contiguous_most ? elements : contiguous_most;
@@ -154,7 +164,8 @@ static int schedule_streamed(PassCtx *ctx, Kernel *k, Op *par, const Nest *n) {
         Axis *a = par->binder[i].axis;
         if (!a)
             continue;
-        // A reduction over rows keeps the contiguous axis in lanes: then rows are streamed one by one.
+        // A reduction over rows keeps the contiguous axis in lanes: then rows are streamed one by
+        // one.
         bool contiguous = n->contiguous == a->id;
         axis_set_size(ctx, k, a, contiguous ? tile : 1);
     }
@@ -176,7 +187,8 @@ static bool nest_schedule(PassCtx *ctx, Kernel *k, Op *par) {
     } else {
         warps = schedule_elementwise(ctx, k, par, &n);
     }
-    op_set_int(k, par, ATTR_warps, ctx->target->family == TARGET_CPU ? 1 : nest_warps(ctx, k, warps));
+    op_set_int(k, par, ATTR_warps,
+               ctx->target->family == TARGET_CPU ? 1 : nest_warps(ctx, k, warps));
     return true;
 }
 
@@ -186,7 +198,8 @@ static void loop_set_sizes(void *user, Op *op) {
     if (op->kind != OP_FOR)
         return;
     const TargetDesc *t = p->ctx->target;
-    uint32_t tile = t->family == TARGET_CPU ? (uint32_t)(t->lanes * CPU_TILE_VECTORS) : ELEMENTWISE_THREADS * 4;
+    uint32_t tile =
+        t->family == TARGET_CPU ? (uint32_t)(t->lanes * CPU_TILE_VECTORS) : ELEMENTWISE_THREADS * 4;
     for (int i = 0; i < op->nbinders; i++)
         if (op->binder[i].axis)
             axis_set_size(p->ctx, p->k, op->binder[i].axis, tile);

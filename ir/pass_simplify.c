@@ -1,7 +1,9 @@
-// Pass simplify: folds constants, shares equal expressions, drops what nobody uses, moves invariants out of loops.
+// Pass simplify: folds constants, shares equal expressions, drops what nobody uses, moves
+// invariants out of loops.
 //
-// In and out: any stage. Loads of tensors that the kernel never writes count as pure (written arguments do not overlap others:
-// checked at launch), so that `x[m, :]` written twice is read once.
+// In and out: any stage. Loads of tensors that the kernel never writes count as pure (written
+// arguments do not overlap others: checked at launch), so that `x[m, :]` written twice is read
+// once.
 //
 //   %a = add %x, 0; %b = mul %y, %y; %c = mul %y, %y; for .. { %d = mul %s, 2 }
 //   => %b = mul %y, %y; %d = mul %s, 2; for .. { }
@@ -12,12 +14,13 @@
 #include "ir/pass.h"
 #include "lang/base/vec.h"
 
-// --- substitution as a forwarding table -------------------------------------------------------------------------
+// --- substitution as a forwarding table
+// -------------------------------------------------------------------------
 
 typedef struct Simplify {
     Kernel *k;
     Arena *scratch;
-    IrMap map; // value -> replacement
+    IrMap map;        // value -> replacement
     uint8_t *written; // by Mem.id
     bool changed;
 } Simplify;
@@ -43,7 +46,8 @@ static void replace(Simplify *s, Op *op, Value *with) {
     s->changed = true;
 }
 
-// --- fold --------------------------------------------------------------------------------------------------------
+// --- fold
+// --------------------------------------------------------------------------------------------------------
 
 static bool is_integer(DType t) {
     return dtype_is_integer(t) || t == DT_BOOL;
@@ -66,32 +70,66 @@ static bool fold_int(OpKind kind, int64_t a, int64_t b, int64_t *out) {
     uint64_t ua = (uint64_t)a, ub = (uint64_t)b;
     bool divides = b != 0 && !(a == INT64_MIN && b == -1);
     switch ((int)kind) {
-    case OP_ADD: *out = (int64_t)(ua + ub); return true;
-    case OP_SUB: *out = (int64_t)(ua - ub); return true;
-    case OP_MUL: *out = (int64_t)(ua * ub); return true;
-    case OP_MIN: *out = a < b ? a : b; return true;
-    case OP_MAX: *out = a > b ? a : b; return true;
-    case OP_DIV: *out = divides ? a / b : 0; return divides;
-    case OP_REM: *out = divides ? a % b : 0; return divides;
-    case OP_FLOORDIV: *out = divides ? floor_div(a, b) : 0; return divides;
-    case OP_MOD: *out = divides ? a - floor_div(a, b) * b : 0; return divides;
-    case OP_CDIV: *out = divides ? -floor_div(-a, b) : 0; return divides && a != INT64_MIN;
-    case OP_AND: *out = a & b; return true;
-    case OP_OR: *out = a | b; return true;
-    case OP_XOR: *out = a ^ b; return true;
-    default: return false;
+    case OP_ADD:
+        *out = (int64_t)(ua + ub);
+        return true;
+    case OP_SUB:
+        *out = (int64_t)(ua - ub);
+        return true;
+    case OP_MUL:
+        *out = (int64_t)(ua * ub);
+        return true;
+    case OP_MIN:
+        *out = a < b ? a : b;
+        return true;
+    case OP_MAX:
+        *out = a > b ? a : b;
+        return true;
+    case OP_DIV:
+        *out = divides ? a / b : 0;
+        return divides;
+    case OP_REM:
+        *out = divides ? a % b : 0;
+        return divides;
+    case OP_FLOORDIV:
+        *out = divides ? floor_div(a, b) : 0;
+        return divides;
+    case OP_MOD:
+        *out = divides ? a - floor_div(a, b) * b : 0;
+        return divides;
+    case OP_CDIV:
+        *out = divides ? -floor_div(-a, b) : 0;
+        return divides && a != INT64_MIN;
+    case OP_AND:
+        *out = a & b;
+        return true;
+    case OP_OR:
+        *out = a | b;
+        return true;
+    case OP_XOR:
+        *out = a ^ b;
+        return true;
+    default:
+        return false;
     }
 }
 
 static bool fold_cmp(CmpKind kind, int64_t a, int64_t b) {
     switch (kind) {
-    case CMP_EQ: return a == b;
-    case CMP_NE: return a != b;
-    case CMP_LT: return a < b;
-    case CMP_LE: return a <= b;
-    case CMP_GT: return a > b;
-    case CMP_GE: return a >= b;
-    case CMP_COUNT: break;
+    case CMP_EQ:
+        return a == b;
+    case CMP_NE:
+        return a != b;
+    case CMP_LT:
+        return a < b;
+    case CMP_LE:
+        return a <= b;
+    case CMP_GT:
+        return a > b;
+    case CMP_GE:
+        return a >= b;
+    case CMP_COUNT:
+        break;
     }
     return false;
 }
@@ -112,19 +150,23 @@ static Value *fold_identity(const Op *op) {
         return y_const && c == 0 && same_axes(x, op) ? x : NULL;
     case OP_SUB:
     case OP_SHL:
-    case OP_SHR: return y_const && c == 0 && same_axes(x, op) ? x : NULL;
+    case OP_SHR:
+        return y_const && c == 0 && same_axes(x, op) ? x : NULL;
     case OP_MUL:
         if (value_is_int(x, 1) && same_axes(y, op))
             return y;
         return y_const && c == 1 && same_axes(x, op) ? x : NULL;
     case OP_DIV:
     case OP_FLOORDIV:
-    case OP_CDIV: return y_const && c == 1 && same_axes(x, op) ? x : NULL;
+    case OP_CDIV:
+        return y_const && c == 1 && same_axes(x, op) ? x : NULL;
     case OP_AND:
     case OP_OR:
     case OP_MIN:
-    case OP_MAX: return x == y ? x : NULL;
-    default: return NULL;
+    case OP_MAX:
+        return x == y ? x : NULL;
+    default:
+        return NULL;
     }
 }
 
@@ -162,7 +204,9 @@ static Value *op_fold(Kernel *k, const Op *op) {
     if (op->kind == OP_SELECT)
         return fold_select(op);
     if (op->kind == OP_PRESENT)
-        return op->mem[0].mem->absent ? ir_bool(k, false) : !op->mem[0].mem->opt ? ir_bool(k, true) : NULL;
+        return op->mem[0].mem->absent ? ir_bool(k, false)
+               : !op->mem[0].mem->opt ? ir_bool(k, true)
+                                      : NULL;
     if (op->kind == OP_NOT && op->res[0]->type.dtype == DT_BOOL && const_int(op->in[0], &a))
         return ir_bool(k, !a);
     if (op->nin != 2 || op->nres != 1 || !op_has(op->kind, TRAIT_ELEMENTWISE))
@@ -178,7 +222,8 @@ static Value *op_fold(Kernel *k, const Op *op) {
     return is_integer(t) && op->kind != OP_CMP ? fold_identity(op) : NULL;
 }
 
-// --- equal expressions -------------------------------------------------------------------------------------------
+// --- equal expressions
+// -------------------------------------------------------------------------------------------
 
 typedef struct Entry {
     uint64_t hash;
@@ -214,8 +259,9 @@ static bool attr_equal(const Attr *a, const Attr *b) {
 }
 
 static bool op_equal(const Op *a, const Op *b) {
-    if (a->kind != b->kind || a->sub != b->sub || a->nin != b->nin || a->naxes != b->naxes || a->nmem != b->nmem ||
-        a->nattr != b->nattr || a->has_else != b->has_else || !type_equal(a->res[0]->type, b->res[0]->type))
+    if (a->kind != b->kind || a->sub != b->sub || a->nin != b->nin || a->naxes != b->naxes ||
+        a->nmem != b->nmem || a->nattr != b->nattr || a->has_else != b->has_else ||
+        !type_equal(a->res[0]->type, b->res[0]->type))
         return false;
     for (int i = 0; i < a->nin; i++)
         if (a->in[i] != b->in[i])
@@ -224,7 +270,8 @@ static bool op_equal(const Op *a, const Op *b) {
         if (a->axes[i] != b->axes[i])
             return false;
     for (int i = 0; i < a->nmem; i++)
-        if (a->mem[i].mem != b->mem[i].mem || a->mem[i].pos != b->mem[i].pos || a->mem[i].nrename != 0)
+        if (a->mem[i].mem != b->mem[i].mem || a->mem[i].pos != b->mem[i].pos ||
+            a->mem[i].nrename != 0)
             return false;
     for (int i = 0; i < a->nattr; i++)
         if (!attr_equal(&a->attr[i], &b->attr[i]))
@@ -241,7 +288,8 @@ static Op *find_equal(const EntryVec *seen, uint64_t hash, const Op *op) {
 
 // begin and end depend on the binding around them, so they are shared only inside one region.
 static bool op_is_shareable(const Simplify *s, const Op *op) {
-    return op->nres == 1 && op->nregion == 0 && op_is_pure(s, op) && op->kind != OP_BEGIN && op->kind != OP_END;
+    return op->nres == 1 && op->nregion == 0 && op_is_pure(s, op) && op->kind != OP_BEGIN &&
+           op->kind != OP_END;
 }
 
 static void region_map_operands(Simplify *s, Op *op) {
@@ -274,7 +322,8 @@ static void region_share(Simplify *s, Region *r, EntryVec *seen) {
     seen->len = mark;
 }
 
-// --- unused ------------------------------------------------------------------------------------------------------
+// --- unused
+// ------------------------------------------------------------------------------------------------------
 
 static void note_read(void *user, Op *op) {
     uint8_t *read = user;
@@ -303,8 +352,9 @@ static bool op_is_removable(const Op *op, const uint32_t *uses, const uint8_t *r
 
 static bool region_is_effect_free(const Region *r) {
     for (const Op *op = r->first; op; op = op->next) {
-        bool fine = op_has(op->kind, TRAIT_PURE) || op->kind == OP_LOAD || op->kind == OP_YIELD || op->kind == OP_AXIS ||
-                    op->kind == OP_FOR || op->kind == OP_IF || op->kind == OP_WITH;
+        bool fine = op_has(op->kind, TRAIT_PURE) || op->kind == OP_LOAD || op->kind == OP_YIELD ||
+                    op->kind == OP_AXIS || op->kind == OP_FOR || op->kind == OP_IF ||
+                    op->kind == OP_WITH;
         if (!fine)
             return false;
         for (int i = 0; i < op->nregion; i++)
@@ -347,7 +397,8 @@ static void region_drop(Simplify *s, Region *r, uint32_t *uses, const uint8_t *r
     }
 }
 
-// --- invariants --------------------------------------------------------------------------------------------------
+// --- invariants
+// --------------------------------------------------------------------------------------------------
 
 static bool value_is_inside(const Value *v, const Region *r) {
     if (v->kind == VALUE_OP)
@@ -408,7 +459,8 @@ static void region_hoist(Simplify *s, Region *r) {
     }
 }
 
-// --- a `for` whose carried value is never changed, an `if` on a constant: left to the front end and LLVM -------------
+// --- a `for` whose carried value is never changed, an `if` on a constant: left to the front end
+// and LLVM -------------
 
 enum { ROUNDS_MAX = 8 };
 

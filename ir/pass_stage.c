@@ -2,13 +2,16 @@
 //
 // In and out: stage scheduled, after bounds. Targets without shared memory are left alone.
 //
-//   for k in .. { %x = load @x[m, k] {check}; %w = load @w[k, n] {check}; %a = dot[k] %x, %w, %acc; yield %a }
+//   for k in .. { %x = load @x[m, k] {check}; %w = load @w[k, n] {check}; %a = dot[k] %x, %w, %acc;
+//   yield %a }
 //   => @xs = buf.shared : f16[m, k]; @ws = buf.shared : f16[k, n]; @c = chan @xs, @ws {mode}
 //      for k in .. carry (.., %p = 0) {
-//        acquire @c(%p); copy @x[m, k] to @xs(%p); copy @w[k, n] to @ws(%p); commit @c(%p); wait @c(%p)
-//        %x = get @xs(%p); %w = get @ws(%p); %a = dot[k] %x, %w, %acc; release @c(%p); yield %a, %p + 1 }
+//        acquire @c(%p); copy @x[m, k] to @xs(%p); copy @w[k, n] to @ws(%p); commit @c(%p); wait
+//        @c(%p) %x = get @xs(%p); %w = get @ws(%p); %a = dot[k] %x, %w, %acc; release @c(%p); yield
+//        %a, %p + 1 }
 //
-// Engine: cp_async where 16-byte pieces are proven contiguous and aligned (tensor guards of the variant), else plain.
+// Engine: cp_async where 16-byte pieces are proven contiguous and aligned (tensor guards of the
+// variant), else plain.
 #include "ir/loop.h"
 #include "ir/nest.h"
 #include "lang/base/vec.h"
@@ -45,21 +48,23 @@ static bool load_is_box(const Op *load) {
 static bool load_is_async(const PassCtx *ctx, const Kernel *k, const Op *load) {
     const Mem *t = load->mem[0].mem;
     uint32_t piece = PIECE_BYTES * 8 / dtype_bits(t->dtype);
-    if (!ctx->target->has_cp_async || t->align < PIECE_BYTES || t->inner < 0 || t->sdiv % piece != 0)
+    if (!ctx->target->has_cp_async || t->align < PIECE_BYTES || t->inner < 0 ||
+        t->sdiv % piece != 0)
         return false;
     const Value *v = load->in[load->mem[0].first + t->inner];
     return v->kind == VALUE_IOTA && k->axis[v->axis->id]->size % piece == 0;
 }
 
-// Loads of the loop that reach a product's operand through ops of this loop body, and nothing else but that.
+// Loads of the loop that reach a product's operand through ops of this loop body, and nothing else
+// but that.
 static void find_loads(Staging *s) {
     uint8_t *feeds = ARENA_ARRAY(s->ctx->scratch, uint8_t, (size_t)s->k->nvalue + 1);
     uint8_t *other = ARENA_ARRAY(s->ctx->scratch, uint8_t, (size_t)s->k->nvalue + 1);
     for (Op *op = s->loop->region[0]->last; op; op = op->prev) {
         bool feeding = op->nres == 1 && feeds[op->res[0]->id], is_dot = op->kind == OP_DOT;
         bool only = feeding && !other[op->res[0]->id] && op_has(op->kind, TRAIT_ELEMENTWISE);
-        if (op->kind == OP_LOAD && feeding && !other[op->res[0]->id] && load_varies(s->loop, op) && load_is_box(op) &&
-            s->nload < COPIES_MAX)
+        if (op->kind == OP_LOAD && feeding && !other[op->res[0]->id] && load_varies(s->loop, op) &&
+            load_is_box(op) && s->nload < COPIES_MAX)
             s->load[s->nload++] = op;
         for (int i = 0; i < op->nin; i++) {
             if ((is_dot && i < 2) || only)
@@ -101,7 +106,8 @@ static Op *build_copy(Staging *s, Builder *b, const Op *load, Mem *buf, Value *p
     MemRef mem[2] = {{.mem = load->mem[0].mem, .first = 0, .nidx = (uint16_t)n, .pos = -1},
                      {.mem = buf, .first = (uint16_t)n, .nidx = 0, .pos = (int16_t)n}};
     b->span = load->span;
-    Op *copy = ir_build(b, &(OpInit){.kind = OP_COPY, .nin = (uint16_t)(n + 1), .nmem = 2, .in = in, .mem = mem});
+    Op *copy = ir_build(
+        b, &(OpInit){.kind = OP_COPY, .nin = (uint16_t)(n + 1), .nmem = 2, .in = in, .mem = mem});
     op_set_str(s->k, copy, ATTR_engine, load_is_async(s->ctx, s->k, load) ? "cp_async" : "plain");
     const Attr *check = op_attr(load, ATTR_check);
     if (check)
@@ -121,8 +127,8 @@ static void stage_loop(Staging *s) {
     out.span = s->loop->span;
     Mem *bufs[COPIES_MAX];
     for (int i = 0; i < s->nload; i++)
-        bufs[i] = ir_buf(&out, BUF_SHARED, s->load[i]->mem[0].mem->name, s->load[i]->mem[0].mem->dtype,
-                         s->load[i]->res[0]->type.axes, stages);
+        bufs[i] = ir_buf(&out, BUF_SHARED, s->load[i]->mem[0].mem->name,
+                         s->load[i]->mem[0].mem->dtype, s->load[i]->res[0]->type.axes, stages);
     Mem *chan = ir_chan(&out, "ring", s->async ? "group" : "block", stages, s->nload, bufs);
     Value *zero = ir_int(s->k, DT_I32, 0);
     Op *loop = s->loop = loop_add_carry(s->k, s->ctx->scratch, s->loop, zero, "p");
@@ -140,8 +146,14 @@ static void stage_loop(Staging *s) {
         MemRef mem[1] = {{.mem = bufs[i], .first = 0, .nidx = 0, .pos = 0}};
         b.span = s->load[i]->span;
         const char *name = s->load[i]->res[0]->name;
-        Op *get = ir_build(&b, &(OpInit){.kind = OP_GET, .nin = 1, .nres = 1, .nmem = 1, .in = in, .mem = mem,
-                                         .types = &s->load[i]->res[0]->type, .names = &name});
+        Op *get = ir_build(&b, &(OpInit){.kind = OP_GET,
+                                         .nin = 1,
+                                         .nres = 1,
+                                         .nmem = 1,
+                                         .in = in,
+                                         .mem = mem,
+                                         .types = &s->load[i]->res[0]->type,
+                                         .names = &name});
         ir_map_value(&map, s->load[i]->res[0], get->res[0]);
     }
     ir_substitute(loop->region[0], &map);

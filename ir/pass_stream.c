@@ -1,13 +1,14 @@
 // Pass stream: a whole axis that is not held => loops over its tiles, one per dependence level.
 //
-// In and out: stage scheduled. A level-0 reduction needs only loads; a value that uses a reduction of level i along the
-// same axis is of level i + 1. Each level is one loop that carries its accumulators; stores along the axis form a last
-// loop at the level of what they store. What a later loop needs again is computed (and read) again.
+// In and out: stage scheduled. A level-0 reduction needs only loads; a value that uses a reduction
+// of level i along the same axis is of level i + 1. Each level is one loop that carries its
+// accumulators; stores along the axis form a last loop at the level of what they store. What a
+// later loop needs again is computed (and read) again.
 //
 //   %x = load @x[m, N]; %s = reduce.sum[N] %x; %y = div %x, %s; store @y[m, N], %y
 //   => axis n of N by 1024
-//      %s = for n in 0..%N carry (%a = 0) { %x = load @x[m, n]; %t = reduce.sum[n] %x; %b = add %a, %t; yield %b }
-//      for n in 0..%N { %x = load @x[m, n]; %y = div %x, %s; store @y[m, n], %y }
+//      %s = for n in 0..%N carry (%a = 0) { %x = load @x[m, n]; %t = reduce.sum[n] %x; %b = add %a,
+//      %t; yield %b } for n in 0..%N { %x = load @x[m, n]; %y = div %x, %s; store @y[m, n], %y }
 #include <ctype.h>
 
 #include "ir/nest.h"
@@ -19,8 +20,8 @@ typedef struct Stream {
     Region *region; // body of the nest (or of a loop in it)
     Axis *whole;
     uint32_t tile;
-    uint8_t *level;  // by value id: dependence level + 1, 0 = not along the axis
-    uint8_t *along;  // by value id: a reduction along the axis
+    uint8_t *level; // by value id: dependence level + 1, 0 = not along the axis
+    uint8_t *along; // by value id: a reduction along the axis
 } Stream;
 
 static bool uses_axis(const Op *op, const Axis *a) {
@@ -58,18 +59,26 @@ static int op_levels(Stream *s) {
 
 static OpKind reduce_combine(ReduceKind kind) {
     switch (kind) {
-    case RED_SUM: return OP_ADD;
-    case RED_PROD: return OP_MUL;
-    case RED_MAX: return OP_MAX;
-    case RED_MIN: return OP_MIN;
-    case RED_ANY: return OP_OR;
-    case RED_ALL: return OP_AND;
-    case RED_COUNT: break;
+    case RED_SUM:
+        return OP_ADD;
+    case RED_PROD:
+        return OP_MUL;
+    case RED_MAX:
+        return OP_MAX;
+    case RED_MIN:
+        return OP_MIN;
+    case RED_ANY:
+        return OP_OR;
+    case RED_ALL:
+        return OP_AND;
+    case RED_COUNT:
+        break;
     }
     return OP_ADD;
 }
 
-// Ops that the roots need and that extend along the axis, in order; everything else already stands before the loop.
+// Ops that the roots need and that extend along the axis, in order; everything else already stands
+// before the loop.
 static void clone_cone(Stream *s, Builder *b, IrMap *map, Op *const *roots, int n) {
     uint8_t *needed = ARENA_ARRAY(s->ctx->scratch, uint8_t, (size_t)s->k->nvalue + 1);
     for (int i = 0; i < n; i++)
@@ -106,7 +115,8 @@ static Op *stream_loop(Stream *s, Builder *b, Axis *tile, int ncarry, Value **in
     return ir_for_typed(b, 1, &binder, ncarry, inits, types, NULL);
 }
 
-// Ops in front of the loop that use its results (they stood between two reductions of one level) move behind it, in order.
+// Ops in front of the loop that use its results (they stood between two reductions of one level)
+// move behind it, in order.
 static void move_users_behind(Stream *s, Op *loop) {
     uint8_t *late = ARENA_ARRAY(s->ctx->scratch, uint8_t, (size_t)s->k->nvalue + 1);
     for (int i = 0; i < loop->nres; i++)
@@ -150,8 +160,10 @@ static void stream_reductions(Stream *s, Op **reds, int n, Op *before) {
         for (int j = 0; j < reds[i]->naxes; j++)
             axes_add(&along, reds[i]->axes[j] == s->whole ? tile->id : reds[i]->axes[j]->id);
         in.span = reds[i]->span;
-        Value *part = ir_reduce(&in, (ReduceKind)reds[i]->sub, ir_mapped(&map, reds[i]->in[0]), along, NULL);
-        out[i] = ir_binary(&in, reduce_combine((ReduceKind)reds[i]->sub), op_carry_arg(loop, i), part, NULL);
+        Value *part =
+            ir_reduce(&in, (ReduceKind)reds[i]->sub, ir_mapped(&map, reds[i]->in[0]), along, NULL);
+        out[i] = ir_binary(&in, reduce_combine((ReduceKind)reds[i]->sub), op_carry_arg(loop, i),
+                           part, NULL);
     }
     ir_yield(&in, n, out, NULL);
     IrMap sub = ir_map_new(s->ctx->scratch, s->k);
@@ -182,8 +194,9 @@ static void stream_stores(Stream *s, Op **stores, int n) {
 
 static bool stream_unsupported(Stream *s, const Op *op, const char *what) {
     diag_add(s->ctx->diags, DIAG_UNSUPPORTED, op->span,
-             "not supported yet: %s along the whole axis %s, whose extent is not known to fit in a program", what,
-             s->whole->name);
+             "not supported yet: %s along the whole axis %s, whose extent is not known to fit in a "
+             "program",
+             what, s->whole->name);
     return true;
 }
 
@@ -198,7 +211,8 @@ static void find_nested_use(void *user, Op *op) {
         u->op = op;
 }
 
-// What this pass cannot stream: other ops along the axis, uses in inner loops, and reading back what the nest wrote.
+// What this pass cannot stream: other ops along the axis, uses in inner loops, and reading back
+// what the nest wrote.
 static bool stream_refuses(Stream *s) {
     uint8_t *written = ARENA_ARRAY(s->ctx->scratch, uint8_t, (size_t)s->k->nmem + 1);
     for (Op *op = s->region->first; op; op = op->next) {
@@ -208,8 +222,9 @@ static bool stream_refuses(Stream *s) {
         if (nested.op)
             return stream_unsupported(s, nested.op, "a use in an inner loop");
         bool along = uses_axis(op, s->whole) || op_reduces(op, s->whole);
-        bool fine = op_has(op->kind, TRAIT_ELEMENTWISE) || op->kind == OP_LOAD || op->kind == OP_STORE ||
-                    op->kind == OP_REDUCE || op->kind == OP_INSIDE || op->kind == OP_ATOMIC || op->kind == OP_SCATTER;
+        bool fine = op_has(op->kind, TRAIT_ELEMENTWISE) || op->kind == OP_LOAD ||
+                    op->kind == OP_STORE || op->kind == OP_REDUCE || op->kind == OP_INSIDE ||
+                    op->kind == OP_ATOMIC || op->kind == OP_SCATTER;
         if (along && !fine)
             return stream_unsupported(s, op, op_info(op->kind)->text);
         if (along && op->kind == OP_LOAD && written[op->mem[0].mem->id])
@@ -271,7 +286,11 @@ static bool nest_stream(PassCtx *ctx, Kernel *k, Op *par) {
         Axis *a = k->axis[n.whole.id[i]];
         if (a->size)
             continue; // held
-        Stream s = {.ctx = ctx, .k = k, .region = par->region[0], .whole = a, .tile = stream_tile(ctx->target, &n)};
+        Stream s = {.ctx = ctx,
+                    .k = k,
+                    .region = par->region[0],
+                    .whole = a,
+                    .tile = stream_tile(ctx->target, &n)};
         if (!region_stream(&s))
             return false;
     }

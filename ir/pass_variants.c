@@ -1,14 +1,17 @@
-// Pass variants: one kernel => specialised copies, most special first; the last one is right for every argument.
+// Pass variants: one kernel => specialised copies, most special first; the last one is right for
+// every argument.
 //
-// In and out: stage nests. A variant's guards are the tensor attributes that it promises (align, inner, sdiv) and `when`s at the
-// head of its body; the runtime takes the first variant whose guards hold.
+// In and out: stage nests. A variant's guards are the tensor attributes that it promises (align,
+// inner, sdiv) and `when`s at the head of its body; the runtime takes the first variant whose
+// guards hold.
 //
-//   softmax.f16 => softmax.f16.v0: x {align = 16, inner = 1, sdiv = 8}, when N % 8 == 0, when N <= 1024, axis n in 0..%N by 1024
+//   softmax.f16 => softmax.f16.v0: x {align = 16, inner = 1, sdiv = 8}, when N % 8 == 0, when N <=
+//   1024, axis n in 0..%N by 1024
 //                  softmax.f16.v1: ... N <= 4096 ...
 //                  softmax.f16.v3: no guard; N is streamed
 //
-// Guards come in two kinds: *access* (alignment, the contiguous dim, divisible strides: vector width) and *held* (a whole axis of
-// dynamic extent that fits in the registers of a program).
+// Guards come in two kinds: *access* (alignment, the contiguous dim, divisible strides: vector
+// width) and *held* (a whole axis of dynamic extent that fits in the registers of a program).
 #include "ir/nest.h"
 
 #include <ctype.h>
@@ -17,8 +20,8 @@
 enum { HELD_MAX = 3 };
 
 typedef struct Plan {
-    bool vectors;   // promise aligned, contiguous tensors
-    uint32_t held;  // bound of dynamic whole axes, 0 = not held
+    bool vectors;  // promise aligned, contiguous tensors
+    uint32_t held; // bound of dynamic whole axes, 0 = not held
 } Plan;
 
 // --- what the kernel has ---
@@ -86,19 +89,21 @@ static void nest_hold(PassCtx *ctx, Kernel *k, Op *par, AxisSet axes, uint32_t b
     Builder b = par->region[0]->first ? ir_builder_before(k, par->region[0]->first)
                                       : ir_builder_at_end(k, par->region[0]);
     b.span = par->span;
-    bool any = false;
+    Axis *held[AXES_MAX], *whole[AXES_MAX];
+    int nheld = 0;
     for (int i = 0; i < n.whole.n; i++) {
         Axis *a = k->axis[n.whole.id[i]];
         if (!axes_has(axes, a->id))
             continue;
         Value *lo = a->is_dim || !a->lo ? ir_index(k, 0) : a->lo;
-        Axis *held = ir_axis_window(&b, lower(ctx->scratch, a->name), a, lo, a->is_dim ? a->extent : a->hi,
-                                    held_size(a, bound));
-        ir_map_axis(&map, a, held);
-        any = true;
+        held[nheld] = ir_axis_window(&b, lower(ctx->scratch, a->name), a, lo,
+                                     a->is_dim ? a->extent : a->hi, held_size(a, bound));
+        ir_map_axis(&map, a, held[nheld]);
+        whole[nheld++] = a;
     }
-    if (any)
-        ir_substitute(par->region[0], &map);
+    ir_substitute(par->region[0], &map);
+    for (int i = 0; i < nheld; i++)
+        held[i]->of = whole[i]; // the declarations stand in the region as well
 }
 
 static void kernel_hold(PassCtx *ctx, Kernel *k, Region *r, AxisSet axes, uint32_t bound) {
@@ -152,7 +157,8 @@ static void guard_held(Kernel *k, Builder *b, AxisSet axes, uint32_t bound) {
     }
 }
 
-// Held bounds by target: what the registers of a program hold (GPU); a few vectors (CPU, where streaming is as good).
+// Held bounds by target: what the registers of a program hold (GPU); a few vectors (CPU, where
+// streaming is as good).
 static int held_bounds(const TargetDesc *t, uint32_t bounds[HELD_MAX]) {
     if (t->family == TARGET_CPU)
         return 0;
@@ -164,7 +170,8 @@ static int held_bounds(const TargetDesc *t, uint32_t bounds[HELD_MAX]) {
 
 static void variant_specialise(PassCtx *ctx, Kernel *k, const Plan *plan) {
     Whole w = kernel_whole(ctx, k);
-    Builder b = k->body->first ? ir_builder_before(k, k->body->first) : ir_builder_at_end(k, k->body);
+    Builder b =
+        k->body->first ? ir_builder_before(k, k->body->first) : ir_builder_at_end(k, k->body);
     b.span = k->span;
     if (plan->vectors)
         guard_vectors(ctx, k, &b);

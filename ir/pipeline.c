@@ -17,11 +17,9 @@ static const PipelineStep steps[] = {
     STEP(bounds, SCHEDULED, SCHEDULED, "after all reshaping of loops: windows are final"),
     STEP(stage, SCHEDULED, SCHEDULED, "bounds gives the `check` that a copy takes over"),
     STEP(pipeline, SCHEDULED, SCHEDULED, "needs the copies that stage has made"),
-    STEP(expand_math, PLACED, SCHEDULED, "any time before layouts"),
-    STEP(simplify, PLACED, SCHEDULED, "expansions share terms; the last change of integer ops"),
+    STEP(simplify, PLACED, SCHEDULED, "loads became gets; the last change of integer ops"),
     STEP(layouts, SCHEDULED, SCHEDULED, "everything above is fixed: no new tile after it"),
-    STEP(sync, SCHEDULED, SCHEDULED, "layouts tell who reads whose bytes"),
-    STEP(place, SCHEDULED, PLACED, "buffers need their layouts, liveness the barriers"),
+    STEP(place, SCHEDULED, PLACED, "buffers need their layouts"),
     STEP(protocol, PLACED, PLACED, "verifies the result; changes nothing"),
 };
 

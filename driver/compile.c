@@ -1,0 +1,261 @@
+// libfusec's one entry: source text in, artefact and diagnostics out.
+//
+// Input: options and the text of a .fk file, or of tile IR (it begins with `tir `: a compilation
+// can be taken up from the middle). Output: a FuseResult that owns everything in one arena. Every
+// step returns false once an error was reported; nothing prints.
+#include "include/fusec.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "backend/backend.h"
+#include "backend/host/host.h"
+#include "frontend/frontend.h"
+#include "driver/result.h"
+#include "ir/pass.h"
+#include "lang/ast_print.h"
+#include "lang/parse.h"
+
+static const char default_target[] = "sm_80";
+
+// --- messages ---
+
+static void result_say(void *user, const char *text, size_t len) {
+    FuseResult *r = user;
+    if (r->options.message) {
+        r->options.message(r->options.user, text, len);
+        return;
+    }
+    char *all = arena_alloc(r->arena, r->nmessages + len + 1);
+    memcpy(all, r->messages, r->nmessages);
+    memcpy(all + r->nmessages, text, len);
+    r->messages = all;
+    r->nmessages += len;
+}
+
+static double seconds_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void result_time(FuseResult *r, const char *what, double since) {
+    if (!r->options.time)
+        return;
+    char *line = arena_printf(r->arena, "%-16s %8.3f ms\n", what, (seconds_now() - since) * 1e3);
+    result_say(r, line, strlen(line));
+}
+
+// --- front end ---
+
+static bool text_is_ir(const char *text, size_t len) {
+    return len > 4 && memcmp(text, "tir ", 4) == 0;
+}
+
+static bool read_ir(FuseResult *r, const char *text, size_t len) {
+    const char *error = NULL;
+    r->module = ir_parse(r->arena, r->interner, text, len, &error);
+    if (!r->module)
+        diag_add(r->diags, DIAG_BAD_IR, (Span){0}, "%s:%s", r->name, error);
+    return r->module != NULL;
+}
+
+static bool read_source(FuseResult *r, const char *text, size_t len) {
+    double start = seconds_now();
+    FileId file = source_add(r->sources, r->name, text, len);
+    if (file == 0) {
+        diag_add(r->diags, DIAG_FILE_SIZE, (Span){0}, "%s is too large", r->name);
+        return false;
+    }
+    r->ast = lang_parse(r->arena, r->interner, r->sources, file, r->diags);
+    result_time(r, "parse", start);
+    if (diags_has_errors(r->diags))
+        return false;
+    if (r->options.emit == FUSE_EMIT_AST)
+        return true;
+    start = seconds_now();
+    FrontendOptions options = {.defines = r->options.defines,
+                               .includes = r->options.includes,
+                               .target = r->target->models,
+                               .kernel = r->options.kernel};
+    r->module = frontend_lower(r->arena, r->interner, r->sources, r->ast, &options, r->diags,
+                               &r->schedules);
+    result_time(r, "front end", start);
+    if (diags_has_errors(r->diags))
+        return false;
+    if (r->module->nkernel > 0)
+        return true;
+    diag_add(r->diags, DIAG_NO_KERNEL, source_span(r->sources, file),
+             r->options.kernel ? "this file has no kernel named `%s`" : "this file has no kernel",
+             r->options.kernel);
+    return false;
+}
+
+// The IR carries the name of the target that it is made for.
+static bool check_module(FuseResult *r) {
+    r->module->target = intern_cstr(r->interner, r->target->name);
+    const char *error = NULL;
+    if (ir_verify(r->scratch, r->module, &error)) {
+        arena_reset(r->scratch);
+        return true;
+    }
+    diag_add(r->diags, DIAG_INTERNAL, (Span){0}, "invalid IR at stage %s: %s",
+             stage_name(r->module->stage), error);
+    r->internal = true;
+    return false;
+}
+
+// --- middle and back ---
+
+static bool run_passes(FuseResult *r) {
+    const FuseOptions *o = &r->options;
+    PassOptions options = {.no_fuse = o->no_fuse,
+                           .fast_math = o->fast_math,
+                           .deterministic = o->deterministic,
+                           .debug = o->debug,
+                           .check = o->check,
+                           .dump = o->dump,
+                           .stop_after = o->stop_after,
+                           .passes = o->passes,
+                           .time = o->time,
+                           .nschedule = r->schedules.n,
+                           .schedule = r->schedules.items};
+    if (o->dump && strcmp(o->dump, "generic") == 0) {
+        options.dump = "all";
+        options.dump_generic = true;
+    }
+    PassCtx ctx = {.module = r->module,
+                   .target = r->target,
+                   .options = &options,
+                   .scratch = r->scratch,
+                   .scratch_bytes = lower_scratch_bytes,
+                   .diags = r->diags,
+                   .sink = result_say,
+                   .user = r};
+    double start = seconds_now();
+    bool ok = passes_run(&ctx);
+    result_time(r, "passes", start);
+    return ok && !diags_has_errors(r->diags);
+}
+
+static bool emit_code(FuseResult *r) {
+    const FuseOptions *o = &r->options;
+    BackendOptions options = {.opt_level = o->opt_level,
+                              .line_info = o->line_info,
+                              .debug = o->debug,
+                              .fast_math = o->fast_math,
+                              .time = o->time,
+                              .sources = r->sources,
+                              .message = result_say,
+                              .user = r};
+    double start = seconds_now();
+    if (o->emit == FUSE_EMIT_HOST) {
+        r->host = host_jit(r->arena, r->module, r->target, &options, r->diags);
+        if (r->host)
+            r->plan = host_module_plan(r->host, &r->nplan);
+        result_time(r, "code", start);
+        return r->host != NULL;
+    }
+    options.emit = o->emit == FUSE_EMIT_LLVM  ? BACKEND_LLVM
+                   : o->emit == FUSE_EMIT_OBJ ? BACKEND_OBJECT
+                                              : BACKEND_PTX;
+    BackendOutput out = {0};
+    bool ok = backend_emit(r->arena, r->module, r->target, &options, &out, r->diags);
+    result_time(r, "code", start);
+    r->output = out.data;
+    r->noutput = out.len;
+    r->plan = out.plan;
+    r->nplan = out.plan_len;
+    return ok;
+}
+
+static void emit_tile(FuseResult *r) {
+    IrText text = ir_print(r->arena, r->module, (IrPrintOptions){0});
+    r->output = text.data;
+    r->noutput = text.len;
+}
+
+static bool emit_fits_target(FuseResult *r) {
+    FuseEmit e = r->options.emit;
+    bool gpu = r->target->family == TARGET_NVPTX;
+    bool fits = e == FUSE_EMIT_PTX ? gpu : e == FUSE_EMIT_OBJ || e == FUSE_EMIT_HOST ? !gpu : true;
+    if (!fits)
+        diag_add(r->diags, DIAG_BAD_TARGET, (Span){0}, "target %s makes no %s", r->target->name,
+                 e == FUSE_EMIT_PTX ? "PTX" : "host code");
+    return fits;
+}
+
+static bool compile_steps(FuseResult *r, const char *text, size_t len) {
+    const FuseOptions *o = &r->options;
+    r->target = target_find(o->target ? o->target : default_target);
+    if (!r->target) {
+        Diag *d = diag_add(r->diags, DIAG_BAD_TARGET, (Span){0}, "there is no target named `%s`",
+                           o->target);
+        const char *names = "";
+        for (int i = 0; target_at(i); i++)
+            names = arena_printf(r->arena, "%s%s%s", names, i ? ", " : "", target_at(i)->name);
+        diag_hint(r->diags, d, "the targets are %s", names);
+        return false;
+    }
+    if (!emit_fits_target(r))
+        return false;
+    bool is_ir = text_is_ir(text, len);
+    if (!(is_ir ? read_ir(r, text, len) : read_source(r, text, len)))
+        return false;
+    if (o->emit == FUSE_EMIT_AST) {
+        if (is_ir) {
+            diag_add(r->diags, DIAG_BAD_IR, (Span){0}, "%s is tile IR, it has no syntax tree",
+                     r->name);
+            return false;
+        }
+        r->output = ast_print_file(r->arena, r->ast);
+        r->noutput = strlen(r->output);
+        return true;
+    }
+    if (!check_module(r))
+        return false;
+    if (o->emit == FUSE_EMIT_EVAL || (o->emit == FUSE_EMIT_TILE && !o->passes && !o->stop_after)) {
+        emit_tile(r);
+        r->plan = r->output;
+        r->nplan = r->noutput;
+        return true;
+    }
+    if (!run_passes(r))
+        return false;
+    if (o->emit == FUSE_EMIT_TILE) {
+        emit_tile(r);
+        return true;
+    }
+    return emit_code(r);
+}
+
+static void note_internal(FuseResult *r) {
+    for (uint32_t i = 0; i < diags_count(r->diags); i++)
+        r->internal |= diag_id(diags_at(r->diags, i)) == DIAG_INTERNAL;
+}
+
+FuseResult *fuse_compile(const FuseOptions *options, const char *name, const char *source,
+                         size_t len) {
+    FuseResult *r = calloc(1, sizeof *r);
+    if (!r)
+        return NULL;
+    r->arena = arena_new("result");
+    r->scratch = arena_new("scratch");
+    r->options = options ? *options : (FuseOptions){.emit = FUSE_EMIT_PTX, .opt_level = 3};
+    r->name = arena_strdup(r->arena, name ? name : "<source>");
+    r->messages = "";
+    r->interner = interner_new(r->arena);
+    r->sources = source_map_new(r->arena);
+    DiagOptions diag_options = {.no_perf = r->options.no_perf_notes,
+                                .werror = r->options.werror,
+                                .werror_perf = r->options.werror_perf};
+    r->diags = diags_new(r->arena, r->sources, &diag_options);
+    r->ok = compile_steps(r, source ? source : "", source ? len : 0) && !diags_has_errors(r->diags);
+    if (!r->ok)
+        r->noutput = 0;
+    diags_print(r->diags, result_say, r);
+    note_internal(r);
+    arena_reset(r->scratch);
+    return r;
+}

@@ -1,0 +1,28 @@
+// What fuse_compile leaves behind; private to the driver.
+#ifndef FUSE_DRIVER_RESULT_H
+#define FUSE_DRIVER_RESULT_H
+
+#include "backend/host/host.h"
+#include "frontend/frontend.h"
+#include "include/fusec.h"
+#include "ir/pass.h"
+
+struct FuseResult {
+    Arena *arena, *scratch; // arena: everything below lives in it
+    FuseOptions options;
+    const char *name;
+    Interner *interner;
+    SourceMap *sources;
+    Diags *diags;
+    const TargetDesc *target;
+    AstFile *ast;
+    Module *module;
+    ScheduleList schedules;
+    HostModule *host;
+    bool ok, internal;
+    const char *output, *plan, *messages;
+    size_t noutput, nplan, nmessages;
+    Arena *call; // of the last fuse_eval_run: its message
+};
+
+#endif

@@ -1,0 +1,246 @@
+// Pass protocol: proves that every read of a ring is after its fill and every refill after its last
+// read.
+//
+// In and out: stage placed, unchanged. Control flow is uniform and the ops of a channel depend on
+// nothing but positions, so the proof is by execution: the body of each launch is walked with the
+// positions as numbers, loops of unknown length several times (0, 1, 2, the ring's size and once
+// round it and more), and each op is checked against the state of the slots.
+//   C1  a position is used by one acquire..commit and one wait..release, in order, and counts up by
+//   1 C2  copies into a buffer lie between acquire and commit and fill each buffer once; gets lie
+//   between wait and release C4  in group mode, the wait's `pending` leaves no needed group in
+//   flight R1  a slot is refilled only after the release of what it held
+#include <string.h>
+
+#include "ir/pass.h"
+
+enum { CHANNELS_MAX = 16, BUFS_MAX = 8, STAGES_MAX = 64 };
+
+typedef struct ChanState {
+    Mem *chan;
+    int stages;
+    int64_t acquired, committed; // next positions of the producer
+    int64_t waited, released;    // next positions of the consumer
+    int filled[BUFS_MAX];        // copies into each buffer since acquire
+} ChanState;
+
+typedef struct Walk {
+    PassCtx *ctx;
+    Kernel *k;
+    int64_t *number; // by value id: what an i32 or index scalar is
+    bool *known;
+    ChanState chan[CHANNELS_MAX];
+    int nchan;
+    int trips; // of loops whose length is not known
+    bool failed;
+} Walk;
+
+static void report(Walk *w, const Op *op, const char *rule, const char *what) {
+    if (!w->failed)
+        diag_add(w->ctx->diags, DIAG_INTERNAL, op->span,
+                 "protocol rule %s: %s (%s @%s in kernel %s)", rule, what, op_info(op->kind)->text,
+                 op->nmem ? op->mem[0].mem->name : "", w->k->name);
+    w->failed = true;
+}
+
+static ChanState *chan_state(Walk *w, Mem *chan) {
+    for (int i = 0; i < w->nchan; i++)
+        if (w->chan[i].chan == chan)
+            return &w->chan[i];
+    if (w->nchan == CHANNELS_MAX)
+        return NULL;
+    ChanState *c = &w->chan[w->nchan++];
+    *c = (ChanState){.chan = chan, .stages = (int)op_attr_int(chan->def, ATTR_stages)};
+    return c;
+}
+
+static ChanState *chan_of_buffer(Walk *w, const Mem *buf, int *index) {
+    for (int i = 0; i < w->nchan; i++) {
+        for (int j = 0; j < w->chan[i].chan->nbufs && j < BUFS_MAX; j++) {
+            if (w->chan[i].chan->bufs[j] == buf) {
+                *index = j;
+                return &w->chan[i];
+            }
+        }
+    }
+    return NULL;
+}
+
+static bool position(Walk *w, const Op *op, const Value *v, int64_t *p) {
+    if (v->kind == VALUE_CONST)
+        *p = v->u.i;
+    else if (w->known[v->id])
+        *p = w->number[v->id];
+    else
+        report(w, op, "C1", "the position is not a counter");
+    return !w->failed;
+}
+
+static void chan_op(Walk *w, const Op *op) {
+    ChanState *c = chan_state(w, op->mem[0].mem);
+    int64_t p;
+    if (!c || !position(w, op, op->in[op->mem[0].pos], &p))
+        return;
+    switch ((int)op->kind) {
+    case OP_ACQUIRE:
+        if (p != c->acquired || c->acquired != c->committed)
+            report(w, op, "C1", "slots are not acquired one after another");
+        else if (p >= c->stages && c->released < p - c->stages + 1)
+            report(w, op, "R1", "the slot is refilled before it was released");
+        c->acquired = p + 1;
+        memset(c->filled, 0, sizeof c->filled);
+        break;
+    case OP_COMMIT:
+        if (p != c->committed || p + 1 != c->acquired)
+            report(w, op, "C1", "the commit does not belong to the last acquire");
+        for (int i = 0; i < c->chan->nbufs && i < BUFS_MAX; i++)
+            if (c->filled[i] != 1)
+                report(w, op, "C2", "a buffer of the slot is not filled exactly once");
+        c->committed = p + 1;
+        break;
+    case OP_WAIT:
+        if (p != c->waited || c->waited != c->released)
+            report(w, op, "C1", "slots are not waited for one after another");
+        else if (p >= c->committed)
+            report(w, op, "C6", "waits for a slot that nothing has filled");
+        else if (c->committed - op_attr_int(op, ATTR_pending) <= p)
+            report(w, op, "C4", "the fill may still be in flight");
+        c->waited = p + 1;
+        break;
+    case OP_RELEASE:
+        if (p != c->released || p + 1 != c->waited)
+            report(w, op, "C1", "the release does not belong to the last wait");
+        c->released = p + 1;
+        break;
+    default:
+        break;
+    }
+}
+
+static void fill_op(Walk *w, const Op *op, const MemRef *to) {
+    int i = 0;
+    ChanState *c = chan_of_buffer(w, to->mem, &i);
+    int64_t p;
+    if (!c || !position(w, op, op->in[to->pos], &p))
+        return;
+    if (p + 1 != c->acquired || c->committed == c->acquired)
+        report(w, op, "C2", "fills a slot that is not acquired");
+    c->filled[i]++;
+}
+
+static void read_op(Walk *w, const Op *op) {
+    int i = 0;
+    ChanState *c = chan_of_buffer(w, op->mem[0].mem, &i);
+    int64_t p;
+    if (!c || op->mem[0].pos < 0 || !position(w, op, op->in[op->mem[0].pos], &p))
+        return;
+    if (p + 1 != c->waited || c->released == c->waited)
+        report(w, op, "C2", "reads a slot that is not waited for");
+}
+
+static void set_number(Walk *w, const Value *v, bool known, int64_t n) {
+    w->known[v->id] = known;
+    w->number[v->id] = n;
+}
+
+static bool get_number(const Walk *w, const Value *v, int64_t *n) {
+    bool is_const = v->kind == VALUE_CONST && !dtype_is_float(v->type.dtype);
+    *n = is_const ? v->u.i : w->number[v->id];
+    return is_const || w->known[v->id];
+}
+
+static void walk_region(Walk *w, const Region *r);
+
+static int loop_trips(const Walk *w, const Op *op) {
+    int64_t lo, hi;
+    bool simple = op->nbinders == 1 && !op->binder[0].has_step;
+    if (!simple || !get_number(w, op_binder_lo(op, 0), &lo) ||
+        !get_number(w, op_binder_hi(op, 0), &hi))
+        return w->trips;
+    int64_t size = op->binder[0].axis && op->binder[0].axis->size ? op->binder[0].axis->size : 1;
+    int64_t n = hi > lo ? (hi - lo + size - 1) / size : 0;
+    return n > 2 * STAGES_MAX ? w->trips : (int)n;
+}
+
+static void walk_loop(Walk *w, const Op *op) {
+    const Region *body = op->region[0];
+    int64_t n;
+    for (int i = 0; i < op->ncarry; i++) {
+        bool known = get_number(w, op_carry_init(op, i), &n);
+        set_number(w, op_carry_arg(op, i), known, n);
+    }
+    int trips = loop_trips(w, op);
+    for (int t = 0; t < trips && !w->failed; t++) {
+        walk_region(w, body);
+        const Op *y = region_yield(body);
+        for (int i = 0; y && i < op->ncarry; i++) {
+            bool known = get_number(w, y->in[i], &n);
+            set_number(w, op->res[i], known, n);
+        }
+        for (int i = 0; i < op->ncarry; i++)
+            set_number(w, op_carry_arg(op, i), w->known[op->res[i]->id], w->number[op->res[i]->id]);
+    }
+    for (int i = 0; i < op->ncarry; i++)
+        set_number(w, op->res[i], w->known[op_carry_arg(op, i)->id],
+                   w->number[op_carry_arg(op, i)->id]);
+}
+
+static void walk_op(Walk *w, const Op *op) {
+    int64_t a, b;
+    switch ((int)op->kind) {
+    case OP_ADD:
+        if (op->res[0]->type.axes.n == 0 && get_number(w, op->in[0], &a) &&
+            get_number(w, op->in[1], &b))
+            set_number(w, op->res[0], true, a + b);
+        break;
+    case OP_CHAN:
+        chan_state(w, op->def_mem);
+        break;
+    case OP_ACQUIRE:
+    case OP_COMMIT:
+    case OP_WAIT:
+    case OP_RELEASE:
+        chan_op(w, op);
+        break;
+    case OP_COPY:
+        if (op->mem[1].mem->kind == MEM_BUF)
+            fill_op(w, op, &op->mem[1]);
+        break;
+    case OP_GET:
+        read_op(w, op);
+        break;
+    case OP_FOR:
+    case OP_WHILE:
+        walk_loop(w, op);
+        break;
+    default:
+        for (int i = 0; i < op->nregion; i++)
+            walk_region(w, op->region[i]);
+        break;
+    }
+}
+
+static void walk_region(Walk *w, const Region *r) {
+    for (const Op *op = r->first; op && !w->failed; op = op->next)
+        walk_op(w, op);
+}
+
+static void walk_launch(void *user, Op *op) {
+    Walk *w = user;
+    if (op->kind != OP_LAUNCH || op->nregion == 0)
+        return;
+    static const int trips[] = {0, 1, 2, 3, 5, 11};
+    for (size_t i = 0; i < sizeof trips / sizeof *trips && !w->failed; i++) {
+        w->trips = trips[i];
+        w->nchan = 0;
+        walk_region(w, op->region[0]);
+    }
+}
+
+bool pass_protocol(PassCtx *ctx, Kernel *k) {
+    Walk w = {.ctx = ctx,
+              .k = k,
+              .number = ARENA_ARRAY(ctx->scratch, int64_t, (size_t)k->nvalue + 1),
+              .known = ARENA_ARRAY(ctx->scratch, bool, (size_t)k->nvalue + 1)};
+    ir_walk(k->body, walk_launch, &w);
+    return !w.failed;
+}
