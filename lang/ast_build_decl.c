@@ -112,7 +112,7 @@ Decl *ast_const(ParseContext *ctx, Span span, Name name, Name type, Expr *value)
 
 Decl *ast_import(ParseContext *ctx, Span span, NameVec path) {
     Decl *decl = ARENA_NEW(ctx->arena, Decl);
-    decl_init(ctx, decl, DECL_IMPORT, span, vec_last(&path));
+    *decl = (Decl){.kind = DECL_IMPORT, .span = span, .name = vec_last(&path)};
     decl->import.path = path;
     const char *dotted = path.data[0].text;
     for (uint32_t i = 1; i < path.len; i++)

@@ -94,6 +94,25 @@ static bool match_close(ParseContext *ctx, Token *token) {
     return true;
 }
 
+/* A string without an end has taken the end of its statement with it: what it left open is closed
+ * in front of the next line. */
+static bool ends_broken_statement(ParseContext *ctx, const Token *token) {
+    if (!ctx->broken_string || token->kind == TOK_STRING)
+        return false;
+    if (is_close(token->kind) || token->kind == TOK_SEMICOLON || token->kind == TOK_YYEOF)
+        ctx->broken_string = false;
+    return ctx->broken_string;
+}
+
+static Token end_broken_statement(ParseContext *ctx, const Token *token) {
+    if (inside_parens(ctx))
+        return close_virtually(ctx, token);
+    ctx->broken_string = false;
+    ctx->recovering = false;
+    Span span = {token->span.begin, token->span.begin};
+    return (Token){.kind = TOK_SEMICOLON, .is_virtual = true, .span = span};
+}
+
 /* The next token with its effect on the open brackets. */
 static Token next_token(ParseContext *ctx) {
     Token token;
@@ -105,10 +124,11 @@ static Token next_token(ParseContext *ctx) {
             ctx->recovering = true;
             vec_clear(&ctx->brackets);
         }
-        if (ends_bracket(ctx, &token)) {
+        bool broken = ends_broken_statement(ctx, &token);
+        if (broken || ends_bracket(ctx, &token)) {
             ctx->held = token;
             ctx->has_held = true;
-            return close_virtually(ctx, &token);
+            return broken ? end_broken_statement(ctx, &token) : close_virtually(ctx, &token);
         }
     } while (is_close(token.kind) && !match_close(ctx, &token));
     int close = bracket_close_of(token.kind);
@@ -138,4 +158,13 @@ int lang_yylex(TokenValue *value, Span *span, ParseContext *ctx) {
     *value = ctx->last.value;
     *span = ctx->last.span;
     return ctx->last.kind;
+}
+
+bool lang_restart(ParseContext *ctx, Span span) {
+    SourceLine line = source_line_at(ctx->sources, span.begin);
+    for (uint32_t i = 0; i < span.begin - line.begin; i++)
+        if (line.text[i] != ' ' && line.text[i] != '\t')
+            return false;
+    ctx->recovering = false;
+    return true;
 }

@@ -13,4 +13,8 @@
 /* Bison's yylex. */
 int lang_yylex(TokenValue *value, Span *span, ParseContext *ctx);
 
+/* Whether the keyword at `span` is the first word of its line; reports may then follow an earlier
+ * error in front of it. */
+bool lang_restart(ParseContext *ctx, Span span);
+
 #endif

@@ -29,6 +29,11 @@
 #define YYMAXDEPTH 5000
 /* The text of a rule: its parts without the empty ones. */
 #define YYLLOC_DEFAULT(current, rhs, n) ((current) = ast_span_of(&YYRHSLOC(rhs, 0), (n)))
+#define RESTART(at)                                                                                \
+    do {                                                                                           \
+        if (lang_restart(ctx, (at)))                                                               \
+            yyerrok;                                                                               \
+    } while (0)
 }
 
 %token KERNEL "kernel" FN "fn" CONST "const" IMPORT "import" INOUT "inout" WHERE "where"
@@ -91,14 +96,14 @@ file:
   ;
 
 decl:
-    "kernel" IDENT generics params results clauses block
+    kw_kernel IDENT generics params results clauses block
                                                 { $$ = ast_kernel(ctx, @$, $2, $3, $4, $5, $6, $7); }
-  | "fn" IDENT generics axparams fparams fret "=" expr ";"
+  | kw_fn IDENT generics axparams fparams fret "=" expr ";"
                                                 { $$ = ast_fn(ctx, @$, $2, $3, $4, $5, $6, $8, NULL); }
-  | "fn" IDENT generics axparams fparams fret block
+  | kw_fn IDENT generics axparams fparams fret block
                                                 { $$ = ast_fn(ctx, @$, $2, $3, $4, $5, $6, NULL, $7); }
-  | "const" IDENT ":" TYPE "=" expr ";"         { $$ = ast_const(ctx, @$, $2, $4, $6); }
-  | "import" dotted ";"                         { $$ = ast_import(ctx, @$, $2); }
+  | kw_const IDENT ":" TYPE "=" expr ";"         { $$ = ast_const(ctx, @$, $2, $4, $6); }
+  | kw_import dotted ";"                         { $$ = ast_import(ctx, @$, $2); }
   ;
 
 dotted:
@@ -257,24 +262,24 @@ stmt:
   | block                                       { $$ = ast_stmt_block(ctx, @$, $1); }
   ;
 kwstmt:
-    "let" lets ";"                              { $$ = ast_let(ctx, @$, $2); }
-  | "var" vars ";"                              { $$ = ast_vars(ctx, @$, STMT_VAR, $2); }
-  | "axis" binders ";"                          { $$ = ast_axis(ctx, @$, $2); }
-  | "temp" temps ";"                            { $$ = ast_vars(ctx, @$, STMT_TEMP, $2); }
-  | "parallel" binders block                    { $$ = ast_loop(ctx, @$, STMT_PARALLEL, $2, $3); }
-  | "for" binders block                         { $$ = ast_loop(ctx, @$, STMT_FOR, $2, $3); }
-  | "while" expr block                          { $$ = ast_while(ctx, @$, $2, $3); }
+    kw_let lets ";"                              { $$ = ast_let(ctx, @$, $2); }
+  | kw_var vars ";"                              { $$ = ast_vars(ctx, @$, STMT_VAR, $2); }
+  | kw_axis binders ";"                          { $$ = ast_axis(ctx, @$, $2); }
+  | kw_temp temps ";"                            { $$ = ast_vars(ctx, @$, STMT_TEMP, $2); }
+  | kw_parallel binders block                    { $$ = ast_loop(ctx, @$, STMT_PARALLEL, $2, $3); }
+  | kw_for binders block                         { $$ = ast_loop(ctx, @$, STMT_FOR, $2, $3); }
+  | kw_while expr block                          { $$ = ast_while(ctx, @$, $2, $3); }
   | ifstmt
-  | "break" ";"                                 { $$ = ast_jump(ctx, @$, STMT_BREAK); }
-  | "continue" ";"                              { $$ = ast_jump(ctx, @$, STMT_CONTINUE); }
-  | "return" expr ";"                           { $$ = ast_return(ctx, @$, $2); }
-  | "atomic" postfix atomicop expr ";"          { $$ = ast_assign(ctx, @$, STMT_ATOMIC, $2, $3, @3, $4); }
-  | "scatter" postfix "=" expr ";"              { $$ = ast_assign(ctx, @$, STMT_SCATTER, $2, ASSIGN_SET, @3, $4); }
+  | kw_break ";"                                 { $$ = ast_jump(ctx, @$, STMT_BREAK); }
+  | kw_continue ";"                              { $$ = ast_jump(ctx, @$, STMT_CONTINUE); }
+  | kw_return expr ";"                           { $$ = ast_return(ctx, @$, $2); }
+  | kw_atomic postfix atomicop expr ";"          { $$ = ast_assign(ctx, @$, STMT_ATOMIC, $2, $3, @3, $4); }
+  | kw_scatter postfix "=" expr ";"              { $$ = ast_assign(ctx, @$, STMT_SCATTER, $2, ASSIGN_SET, @3, $4); }
   ;
 ifstmt:
-    "if" expr block                             { $$ = ast_if(ctx, @$, $2, $3, NULL); }
-  | "if" expr block "else" block                { $$ = ast_if(ctx, @$, $2, $3, ast_stmt_block(ctx, @5, $5)); }
-  | "if" expr block "else" ifstmt               { $$ = ast_if(ctx, @$, $2, $3, $5); }
+    kw_if expr block                             { $$ = ast_if(ctx, @$, $2, $3, NULL); }
+  | kw_if expr block "else" block                { $$ = ast_if(ctx, @$, $2, $3, ast_stmt_block(ctx, @5, $5)); }
+  | kw_if expr block "else" ifstmt               { $$ = ast_if(ctx, @$, $2, $3, $5); }
   ;
 lets:
     letone                                      { $$ = ast_lets_push(ctx, (LetItemVec){0}, $1); }
@@ -446,6 +451,26 @@ primary:
   | "(" exprs "," expr ")"                      { $$ = ast_tuple(ctx, @$, ast_exprs_push(ctx, $2, $4)); }
   | "(" error ")"                               { $$ = ast_error(ctx, @$); }
   ;
+
+
+/* A keyword at the start of a line ends an earlier error. */
+kw_kernel: "kernel" { RESTART(@1); } ;
+kw_fn: "fn" { RESTART(@1); } ;
+kw_const: "const" { RESTART(@1); } ;
+kw_import: "import" { RESTART(@1); } ;
+kw_let: "let" { RESTART(@1); } ;
+kw_var: "var" { RESTART(@1); } ;
+kw_axis: "axis" { RESTART(@1); } ;
+kw_temp: "temp" { RESTART(@1); } ;
+kw_parallel: "parallel" { RESTART(@1); } ;
+kw_for: "for" { RESTART(@1); } ;
+kw_while: "while" { RESTART(@1); } ;
+kw_break: "break" { RESTART(@1); } ;
+kw_continue: "continue" { RESTART(@1); } ;
+kw_return: "return" { RESTART(@1); } ;
+kw_atomic: "atomic" { RESTART(@1); } ;
+kw_scatter: "scatter" { RESTART(@1); } ;
+kw_if: "if" { RESTART(@1); } ;
 
 %%
 

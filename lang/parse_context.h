@@ -89,6 +89,7 @@ typedef struct ParseContext {
     Span before;           /* span of the token before it */
     uint32_t depth_before; /* brackets open before `last` */
     bool recovering;       /* a syntax error was found, its end not yet */
+    bool broken_string;    /* the last string has no end */
     bool recovering_top;   /* the same for an error outside every bracket */
     bool too_deep;         /* reported */
 } ParseContext;

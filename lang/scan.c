@@ -174,6 +174,8 @@ int scan_punct(const char *text, uint32_t *len) {
 
 int scan_bad_char(ParseContext *ctx, const char *text, Span span) {
     unsigned char c = (unsigned char)*text;
+    if (ctx->recovering)
+        return TOK_LANG_YYerror;
     if (c >= 0x80) {
         int bytes = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
         if (!ctx->bad_utf8)
@@ -262,7 +264,7 @@ int scan_bad_number(ParseContext *ctx, TokenValue *value, const char *text, uint
 int scan_bad_string(ParseContext *ctx, TokenValue *value, Span span) {
     diag_add(ctx->diags, DIAG_BAD_STRING, span, "this string has no end on its line");
     value->expr = ast_error(ctx, span);
-    ctx->recovering = true; /* the closing brackets of the line were taken for text */
+    ctx->broken_string = ctx->recovering = true;
     return TOK_STRING;
 }
 

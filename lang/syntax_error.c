@@ -21,6 +21,7 @@ static const char *const stmt_starts[] = {
     "let", "var",   "axis",     "temp",   "parallel", "for",     "while",
     "if",  "break", "continue", "return", "atomic",   "scatter", "{",
 };
+static const char *const decl_starts[] = {"kernel", "fn", "const", "import", "end of file"};
 static const char *const assign_ops[] = {
     "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>=",
 };
@@ -67,15 +68,20 @@ static void summarise(SyntaxError *error) {
     bool expr = expects(error, "an integer") && expects(error, "(");
     bool stmt = expects(error, "let");
     bool assign = expects(error, "+=");
+    bool decl = expects(error, "import");
     if (stmt || expr)
         drop(error, expr_starts, LEN(expr_starts));
     if (stmt)
         drop(error, stmt_starts, LEN(stmt_starts));
+    if (decl)
+        drop(error, decl_starts, LEN(decl_starts));
     if (assign)
         drop(error, assign_ops, LEN(assign_ops));
     if (others_than(error, go_on, LEN(go_on)))
         drop(error, go_on, LEN(go_on));
-    if (stmt)
+    if (decl)
+        syntax_error_expect(error, "a declaration");
+    else if (stmt)
         syntax_error_expect(error, "a statement");
     else if (expr)
         syntax_error_expect(error, "an expression");
@@ -133,6 +139,8 @@ static void hint(ParseContext *ctx, Diag *diag, const SyntaxError *found) {
         diag_hint(ctx->diags, diag, "write `%s= 1`", token_text(kind));
     else if (kind == TOK_FN && expects(found, "a statement"))
         diag_hint(ctx->diags, diag, "functions stand at the top level of a file");
+    else if (expects(found, "a declaration"))
+        diag_hint(ctx->diags, diag, "statements stand inside a `kernel` or a `fn`");
     else if (kind == TOK_SEMICOLON && expects(found, "a statement"))
         diag_hint(ctx->diags, diag, "there is no empty statement");
     else if (kind != TOK_IDENT && kind != TOK_TYPE && token_text(kind) && found->count == 1 &&
