@@ -37,7 +37,10 @@ V arith_const_like(Target *t, LLVMTypeRef type, double f) {
 
 V arith_int_like(Target *t, LLVMTypeRef type, int64_t i) {
     (void)t;
-    return const_splat(type, LLVMConstInt(element_type(type), (unsigned long long)i, true));
+    // LLVM wants constants that fit the type, with its sign.
+    unsigned unused = 64 - LLVMGetIntTypeWidth(element_type(type));
+    int64_t fit = (int64_t)((uint64_t)i << unused) >> unused;
+    return const_splat(type, LLVMConstInt(element_type(type), (unsigned long long)fit, true));
 }
 
 V arith_intrinsic(Target *t, const char *name, LLVMTypeRef overload, int n, V *args) {

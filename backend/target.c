@@ -76,8 +76,15 @@ LLVMTypeRef target_type(Target *t, DType dtype) {
 
 // --- uniform values ---
 
+// LLVM wants constants that fit the type, with its sign.
+static LLVMValueRef const_int(LLVMTypeRef type, int64_t value) {
+    unsigned unused = 64 - LLVMGetIntTypeWidth(type);
+    uint64_t bits = (uint64_t)value << unused;
+    return LLVMConstInt(type, (unsigned long long)((int64_t)bits >> unused), true);
+}
+
 Uni uni_int(Target *t, int bits, int64_t value) {
-    return (Uni){LLVMConstInt(target_int(t, bits), (unsigned long long)value, true)};
+    return (Uni){const_int(target_int(t, bits), value)};
 }
 
 // Bits of an fp8 constant: the value is one of the type's exactly, so a search over all codes finds
@@ -113,7 +120,7 @@ Uni uni_const(Target *t, const Value *constant) {
         // LLVMConstReal rounds a double to half and bfloat; infinities and NaNs survive too.
         return (Uni){LLVMConstReal(type, constant->u.f)};
     }
-    return (Uni){LLVMConstInt(type, (unsigned long long)constant->u.i, true)};
+    return (Uni){const_int(type, constant->u.i)};
 }
 
 bool uni_is_int(Uni a, int64_t value) {
@@ -144,7 +151,7 @@ Uni uni_resize(Target *t, Uni a, int bits, bool is_signed) {
 
 Lane lane_int(Target *t, DType dtype, int64_t value) {
     LLVMTypeRef type = target_type(t, dtype);
-    return t->ops->splat(t, (Uni){LLVMConstInt(type, (unsigned long long)value, true)});
+    return t->ops->splat(t, (Uni){const_int(type, value)});
 }
 
 Lane lane_op2(Target *t, OpKind kind, DType dtype, Lane a, Lane b) {

@@ -1,0 +1,187 @@
+// What the lowering files share: placed tile IR to LLVM IR through a Target.
+//
+// One file per op family; lower.c walks the regions. Every value of the launch has a Tile: one Lane
+// per register of its layout, or one Uni for scalars. Invariant: a Tile has exactly
+// layout_registers(type.layout) registers, in the order of the layout's register bits.
+#ifndef FUSE_BACKEND_LOWER_H
+#define FUSE_BACKEND_LOWER_H
+
+#include "backend/target.h"
+
+typedef struct Tile {
+    LLVMValueRef *reg; // Lanes; of a scalar one Uni
+    int n;             // 0: not computed
+} Tile;
+
+// The window [begin, end) that an axis is bound to, i64.
+typedef struct Window {
+    Uni begin, end;
+    uint32_t divisor; // a power of two that divides begin
+    bool nonneg;      // begin >= 0 is known
+} Window;
+
+typedef struct Lower {
+    Target *t;
+    Kernel *kernel;
+    const Op *launch;
+    Arena *arena;
+    LayoutTable *layouts;
+    Tile *tile;              // by value id
+    Window *window;          // by axis id
+    Uni *pointer;            // by memory id: global base
+    Uni (*stride)[RANK_MAX]; // by memory id, elements, i64
+    bool *written;           // by memory id: some op of the launch writes it
+    uint32_t *fact;          // by value id: known divisor (require, when); 0 = none
+    int scratch_at;          // byte offset of the scratch area
+    int loop_depth;
+    bool scratch_used; // since the start of the launch
+} Lower;
+
+// --- lower.c ---
+bool lower_launch(Target *t, Kernel *kernel, const Op *launch, const char *symbol);
+const Op *lower_region(Lower *l, const Region *region); // its yield, or NULL
+void lower_op(Lower *l, const Op *op);
+Tile *lower_result(Lower *l, const Value *v); // fresh registers, to be filled in
+Uni lower_uni(Lower *l, const Value *v);      // a scalar
+Uni lower_index(Lower *l, const Value *v);    // a scalar integer as i64
+Lane lower_lane(Lower *l, const Value *v, int reg);
+int type_registers(Type type); // 1 for scalars
+
+// --- lower_axis.c ---
+// XOR over the set bits of x of col[bit].
+Uni uni_linear(Lower *l, Uni x, int n, const uint32_t *col);
+Lane lane_linear(Lower *l, Lane x, int n, const uint32_t *col);
+
+// Coordinate of a lane along an axis: (warp + lane ^ (register & overlap)) + (register & ~overlap).
+typedef struct Coord {
+    Uni warp;         // i32; NULL: 0
+    Lane lane;        // i32; NULL: 0
+    uint32_t overlap; // bits of the register's part that share a bit with the lane's
+    uint32_t divisor; // a power of two that divides warp and lane parts
+} Coord;
+Coord coord_of(Lower *l, const Layout *layout, uint16_t axis);
+uint32_t coord_register(const Layout *layout, uint16_t axis, uint32_t reg);
+Lane coord_lane(Lower *l, const Coord *c, uint32_t reg_coord, uint32_t *rest); // i32 or NULL
+
+Window lower_window(Lower *l, const Axis *axis);
+uint32_t axis_size_of(const Axis *axis);
+// A power of two that divides the value; facts, constants, windows.
+uint32_t lower_divisor(Lower *l, const Value *v);
+bool lower_nonneg(Lower *l, const Value *v);
+// Lanes whose copies count (free lane and warp bits are 0); NULL when all do.
+Lane lower_active(Lower *l, const Layout *layout);
+
+// --- lower_elementwise.c ---
+// An operand seen from registers of `full`: constants and scalars broadcast, iotas are computed,
+// tiles are sliced.
+typedef struct Operand {
+    const Value *value;
+    const Layout *full, *part;
+    Lane splat; // scalars and constants
+    Coord coord;
+    Lane iota; // begin + warp + lane, i64; without overlap
+    uint16_t axis;
+    uint32_t *map; // register of full -> register of the operand; NULL: the same
+} Operand;
+Operand operand_of(Lower *l, const Value *v, const Layout *full);
+Lane operand_lane(Lower *l, const Operand *o, uint32_t reg);
+void lower_elementwise(Lower *l, const Op *op);
+void lower_inside(Lower *l, const Op *op);
+// All registers of `v` in `type`'s layout, broadcast if needed; a scalar's one Uni.
+void lower_flatten(Lower *l, const Value *v, Type type, LLVMValueRef *out);
+
+// --- lower_control.c ---
+void lower_for(Lower *l, const Op *op);
+void lower_while(Lower *l, const Op *op);
+void lower_if(Lower *l, const Op *op);
+void lower_with(Lower *l, const Op *op);
+void lower_axis(Lower *l, const Op *op);
+void lower_order(Lower *l, const Op *op);
+
+// --- lower_memory.c ---
+// Addresses and predicates of a tile access of a tensor, register by register.
+typedef struct IndexTerm {
+    uint16_t axis;
+    int64_t coeff;
+    Coord coord;
+} IndexTerm;
+typedef struct IndexDim {
+    bool affine, unit; // unit: stride 1
+    bool check, nonneg;
+    Uni uniform; // i64: all that no lane and register changes
+    int nterm;
+    IndexTerm term[AXES_MAX];
+    Operand operand;          // not affine
+    bool operand_wide;        // its dtype is 64-bit already
+    uint32_t divisor;         // of uniform, lane and register parts above the vector
+    Uni stride, extent, left; // left: i32 min(extent - uniform)
+} IndexDim;
+typedef struct GuardTerm {
+    uint16_t axis;
+    Coord coord;
+    Uni left; // i32: end - begin
+} GuardTerm;
+typedef struct TileAccess {
+    const Layout *layout;
+    Mem *mem;
+    int rank, nguard, bytes;
+    IndexDim dim[RANK_MAX];
+    GuardTerm guard[AXES_MAX];
+    Uni base;
+    Lane offset;    // when no term overlaps
+    bool is_simple; // offset is the same for all registers
+    int vector_log2;
+    uint8_t reg_bits[LAYOUT_BITS_MAX];
+    int align;        // bytes
+    Uni aligned_ends; // i1: extents and ends are multiples of the vector; NULL: known to be
+    uint16_t run_axis;
+} TileAccess;
+// `op`'s reference `ref` walked by `layout`; check and guard are the op's attributes. max_bytes
+// bounds the vector.
+TileAccess access_of(Lower *l, const Op *op, const MemRef *ref, const Layout *layout,
+                     int max_bytes);
+// Address and predicate (NULL: always) of register `reg`.
+Ptr access_pointer(Lower *l, TileAccess *a, uint32_t reg);
+Lane access_predicate(Lower *l, TileAccess *a, uint32_t reg);
+uint32_t access_element(const TileAccess *a, uint32_t base,
+                        uint32_t i);                    // register of element i of a vector
+bool access_is_base(const TileAccess *a, uint32_t reg); // first of a vector
+Access access_plain(Lower *l, const TileAccess *a, int width, const Op *op);
+void lower_load(Lower *l, const Op *op);
+void lower_store(Lower *l, const Op *op);
+void lower_atomic(Lower *l, const Op *op);
+
+// --- lower_reduce.c ---
+void lower_reduce(Lower *l, const Op *op);
+void lower_argreduce(Lower *l, const Op *op);
+Tile reduce_tile(Lower *l, ReduceKind kind, DType dtype, const Layout *from, const Layout *to,
+                 const LLVMValueRef *in);
+int64_t reduce_scratch(const Layout *from, const Layout *to, DType dtype, int values);
+
+// --- lower_convert.c ---
+void lower_convert(Lower *l, const Op *op);
+int64_t convert_scratch(const Op *op);
+
+// --- lower_dot.c ---
+void lower_dot(Lower *l, const Op *op);
+
+// --- lower_shared.c ---
+// Registers of `regs` in a buffer of layout `buffer` at byte offset `base`: all of them, in the
+// widest vectors.
+void shared_read(Lower *l, DType dtype, const Mem *mem, const Layout *regs, const Layout *buffer,
+                 Uni base, LLVMValueRef *out);
+void shared_write(Lower *l, DType dtype, const Mem *mem, const Layout *regs, const Layout *buffer,
+                  Uni base, const LLVMValueRef *in);
+int storage_bytes(DType dtype); // of one element in memory
+// A barrier before the scratch area is written again; none for its first use.
+void scratch_begin(Lower *l);
+void lower_get(Lower *l, const Op *op);
+void lower_put(Lower *l, const Op *op);
+void lower_copy(Lower *l, const Op *op);
+void lower_channel(Lower *l, const Op *op); // acquire, commit, wait, release
+
+// --- lower_scan.c, lower_take.c ---
+void lower_scan(Lower *l, const Op *op);
+void lower_take(Lower *l, const Op *op);
+
+#endif

@@ -1,0 +1,204 @@
+// Elementwise ops: one instruction per register, operands seen through the result's layout.
+//
+// Input: operands whose layouts are slices of the result's. Output: the result's registers.
+// Invariant: a broadcast costs nothing: it is a map from registers to registers.
+#include "backend/lower.h"
+
+#include <string.h>
+
+Operand operand_of(Lower *l, const Value *v, const Layout *full) {
+    Target *t = l->t;
+    Operand o = {.value = v, .full = full, .part = v->type.layout};
+    if (v->kind == VALUE_IOTA) {
+        o.axis = v->axis->id;
+        o.coord = coord_of(l, full, o.axis);
+        Uni begin = lower_window(l, v->axis).begin;
+        if (o.coord.warp.v)
+            begin = uni_add(t, begin, uni_resize(t, o.coord.warp, 64, false));
+        o.splat = t->ops->splat(t, begin);
+        o.iota = o.splat;
+        if (o.coord.lane.v && !o.coord.overlap)
+            o.iota = lane_op2(t, OP_ADD, DT_INDEX, o.splat,
+                              lane_resize(t, o.coord.lane, DT_U32, DT_INDEX));
+        return o;
+    }
+    if (v->kind == VALUE_CONST || v->type.axes.n == 0) {
+        o.splat = t->ops->splat(t, lower_uni(l, v));
+        return o;
+    }
+    if (o.part == full || !full)
+        return o;
+    if (!o.part || !layout_is_slice(full, o.part)) {
+        target_fail(t, "operand %%%s does not have the layout of the result",
+                    v->name ? v->name : "?");
+        return o;
+    }
+    uint32_t n = layout_registers(full);
+    o.map = ARENA_ARRAY(l->arena, uint32_t, n);
+    for (uint32_t r = 0; r < n; r++)
+        o.map[r] = layout_slice_register(full, o.part, r);
+    return o;
+}
+
+Lane operand_lane(Lower *l, const Operand *o, uint32_t reg) {
+    Target *t = l->t;
+    const Value *v = o->value;
+    if (v->kind == VALUE_IOTA) {
+        uint32_t rest, c = coord_register(o->full, o->axis, reg);
+        Lane base = o->iota;
+        if (o->coord.overlap) {
+            Lane lane = coord_lane(l, &o->coord, c, &rest);
+            base = lane_op2(t, OP_ADD, DT_INDEX, o->splat, lane_resize(t, lane, DT_U32, DT_INDEX));
+        } else {
+            rest = c;
+        }
+        return rest ? lane_op2(t, OP_ADD, DT_INDEX, base, lane_int(t, DT_INDEX, rest)) : base;
+    }
+    if (o->splat.v)
+        return o->splat;
+    return lower_lane(l, v, (int)(o->map ? o->map[reg] : reg));
+}
+
+void lower_flatten(Lower *l, const Value *v, Type type, LLVMValueRef *out) {
+    if (type.axes.n == 0) {
+        out[0] = lower_uni(l, v).v;
+        return;
+    }
+    Operand o = operand_of(l, v, type.layout);
+    int n = type_registers(type);
+    for (int r = 0; r < n && !l->t->failed; r++)
+        out[r] = operand_lane(l, &o, (uint32_t)r).v;
+    for (int r = 0; r < n && l->t->failed; r++)
+        out[r] = l->t->ops->splat(l->t, (Uni){LLVMGetUndef(target_type(l->t, type.dtype))}).v;
+}
+
+static unsigned op_flags(const Lower *l, const Op *op) {
+    unsigned flags = 0;
+    const OpInfo *info = op_info(op->kind);
+    for (int i = 0; i < info->nattrs; i++) {
+        if (info->attrs[i] == ATTR_contract && op_attr_int(op, ATTR_contract))
+            flags |= ARITH_CONTRACT;
+        if (info->attrs[i] == ATTR_fast && op_attr_int(op, ATTR_fast))
+            flags |= ARITH_FAST;
+    }
+    if (l->t->options->fast_math)
+        flags |= ARITH_FAST | ARITH_CONTRACT;
+    return flags;
+}
+
+// One register of the result from one of each operand.
+static Lane element(Lower *l, const Op *op, unsigned flags, const Lane *x) {
+    Target *t = l->t;
+    DType from = op->in[0]->type.dtype, to = op->res[0]->type.dtype;
+    Lane out = {NULL};
+    if (op->kind == OP_SELECT)
+        return t->ops->select(t, x[0], x[1], x[2]);
+    if (op->kind == OP_BITCAST)
+        return t->ops->bitcast(t, from, to, x[0]);
+    if (op->kind == OP_CAST) {
+        t->ops->cast(t, from, to, 1, x, &out);
+        return out;
+    }
+    out = t->ops->arith(t, op->kind, op->sub, from, flags, x);
+    if (!out.v) {
+        target_fail(t, "not available for %s", dtype_name(from));
+        out = t->ops->splat(t, (Uni){LLVMGetUndef(target_type(t, to))});
+    }
+    return out;
+}
+
+static void lower_scalar(Lower *l, const Op *op, unsigned flags) {
+    Target *t = l->t;
+    Lane x[3] = {{NULL}, {NULL}, {NULL}};
+    bool is_int = true;
+    for (int i = 0; i < op->nin && i < 3; i++) {
+        x[i].v = lower_uni(l, op->in[i]).v;
+        is_int = is_int && !dtype_is_float(op->in[i]->type.dtype);
+    }
+    Tile *tile = lower_result(l, op->res[0]);
+    // Integers are scalars in every target: no detour through lanes.
+    if (is_int && op->kind != OP_CAST && op->kind != OP_BITCAST && op->kind != OP_RAND) {
+        Lane r = op->kind == OP_SELECT
+                     ? arith_select(t, x[0], x[1], x[2])
+                     : arith_generic(t, op->kind, op->sub, op->in[0]->type.dtype, flags, x);
+        if (r.v) {
+            tile->reg[0] = r.v;
+            return;
+        }
+    }
+    for (int i = 0; i < op->nin && i < 3; i++)
+        x[i] = t->ops->splat(t, (Uni){x[i].v});
+    tile->reg[0] = t->ops->lane_first(t, element(l, op, flags, x)).v;
+}
+
+void lower_elementwise(Lower *l, const Op *op) {
+    Target *t = l->t;
+    Value *res = op->res[0];
+    unsigned flags = op_flags(l, op);
+    if (res->type.axes.n == 0) {
+        lower_scalar(l, op, flags);
+        return;
+    }
+    const Layout *layout = res->type.layout;
+    Operand operand[3];
+    for (int i = 0; i < op->nin && i < 3; i++)
+        operand[i] = operand_of(l, op->in[i], layout);
+    if (t->failed)
+        return;
+    Tile *tile = lower_result(l, res);
+    if (op->kind == OP_CAST) {
+        Lane *in = ARENA_ARRAY(l->arena, Lane, (size_t)tile->n);
+        for (int r = 0; r < tile->n; r++)
+            in[r] = operand_lane(l, &operand[0], (uint32_t)r);
+        t->ops->cast(t, op->in[0]->type.dtype, res->type.dtype, tile->n, in, (Lane *)tile->reg);
+        return;
+    }
+    for (int r = 0; r < tile->n && !t->failed; r++) {
+        Lane x[3] = {{NULL}, {NULL}, {NULL}};
+        for (int i = 0; i < op->nin && i < 3; i++)
+            x[i] = operand_lane(l, &operand[i], (uint32_t)r);
+        tile->reg[r] = element(l, op, flags, x).v;
+    }
+}
+
+// inside m: iota < end of the window; inside @t[...]: every index within its extent.
+void lower_inside(Lower *l, const Op *op) {
+    Target *t = l->t;
+    Value *res = op->res[0];
+    const Layout *layout = res->type.layout;
+    Tile *tile = lower_result(l, res);
+    if (op->nmem == 0) {
+        const Axis *axis = op->axes[0];
+        Window w = lower_window(l, axis);
+        Operand o = operand_of(l, axis->iota, layout);
+        Lane end = t->ops->splat(t, w.end);
+        for (int r = 0; r < tile->n && !t->failed; r++)
+            tile->reg[r] = lane_cmp(t, CMP_LT, DT_INDEX, operand_lane(l, &o, (uint32_t)r), end).v;
+        return;
+    }
+    const MemRef *ref = &op->mem[0];
+    bool absent = ref->mem->absent;
+    LLVMValueRef there = l->pointer[ref->mem->id].v
+                             ? LLVMBuildIsNotNull(t->builder, l->pointer[ref->mem->id].v, "")
+                             : LLVMConstInt(target_int(t, 1), !absent, false);
+    for (int r = 0; r < tile->n; r++)
+        tile->reg[r] = ref->mem->opt ? t->ops->splat(t, (Uni){there}).v : NULL;
+    for (int d = 0; d < ref->nidx; d++) {
+        const Value *index = op->in[ref->first + d];
+        Operand o = operand_of(l, index, layout);
+        Lane extent = t->ops->splat(t, lower_index(l, ref->mem->dim[d]));
+        bool is_signed = dtype_is_signed(index->type.dtype);
+        for (int r = 0; r < tile->n && !t->failed; r++) {
+            Lane i = operand_lane(l, &o, (uint32_t)r);
+            i = lane_resize(t, i, index->type.dtype, is_signed ? DT_INDEX : DT_U64);
+            Lane in = lane_cmp(t, CMP_LT, DT_U64, i, extent);
+            tile->reg[r] = lane_and(t, (Lane){tile->reg[r]}, in).v;
+        }
+    }
+    for (int r = 0; r < tile->n; r++) {
+        Lane in = {tile->reg[r]};
+        if (!in.v)
+            in = lane_int(t, DT_BOOL, 1);
+        tile->reg[r] = res->type.axes.n ? in.v : t->ops->lane_first(t, in).v;
+    }
+}
