@@ -115,7 +115,9 @@ static void print_const(Text *t, const Value *v) {
 }
 
 void print_value(Text *t, const Value *v) {
-    if (v->kind == VALUE_CONST)
+    if (!v)
+        text_str(t, "?");
+    else if (v->kind == VALUE_CONST)
         print_const(t, v);
     else if (v->kind == VALUE_IOTA)
         text_str(t, v->axis->name);
