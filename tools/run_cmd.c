@@ -85,10 +85,8 @@ static ExitCode check_options(Run *run) {
         tool_fail(&run->error, "-Werror is not supported yet by 'fusec run'");
         return EXIT_USAGE;
     }
-    // The runtime's default is not the compiler's, and it has no level 0.
-    if (!opts_has(run->opts, OPT_OPTIMIZE))
-        run->options.fuse.opt_level = 0;
-    else if (run->options.fuse.opt_level == 0)
+    // The runtime takes 0 for its default.
+    if (run->options.fuse.opt_level == 0)
         run->options.fuse.opt_level = 1;
     return EXIT_OK;
 }
