@@ -77,3 +77,23 @@ Test(print, nodes_made_by_hand) {
                      "(42 - 1.0000000000000001e-01) * (42 - 1.0000000000000001e-01)");
     arena_free(arena);
 }
+
+/* The whole files among the examples of SPEC.md. */
+Test(print, examples_of_the_reference) {
+    Lang lang = lang_new();
+    char *at = lang_read_file(&lang, "lang/SPEC.md", NULL);
+    uint32_t count = 0;
+    while ((at = strstr(at, "```fk\n"))) {
+        at += strlen("```fk\n");
+        char *end = strstr(at, "```");
+        cr_assert_not_null(end);
+        AstFile *file = lang_parse_bytes(&lang, "SPEC.md", at, (size_t)(end - at));
+        cr_assert(!file->has_errors, "%s", diags_text(lang.diags, lang.arena));
+        cr_assert(file->decls.len > 0);
+        count++;
+        at = end + 3;
+    }
+    cr_assert(count >= 3);
+    cr_assert_eq(diags_count(lang.diags), 0);
+    lang_free(&lang);
+}
