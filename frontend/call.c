@@ -1,0 +1,299 @@
+/* Calls: a `fn` is inlined with its axes and arguments bound; everything else is a builtin.
+ *
+ * Input: a call of the tree. Output: the Val of the result. A fn sees its own parameters and its
+ * module's top level, nothing of the caller. A tensor that is passed stays unread until it is
+ * indexed, so `x[h = p + r]` in a library function is one load.
+ */
+#include "frontend/fe.h"
+
+#include <string.h>
+
+static bool is_kernel(Fe *fe, Str name, Span *span) {
+    for (uint32_t i = 0; i < fe->main->ast->decls.len; i++) {
+        const Decl *d = fe->main->ast->decls.data[i];
+        if (d->kind == DECL_KERNEL && d->name.text == name) {
+            *span = d->name.span;
+            return true;
+        }
+    }
+    return false;
+}
+
+static Val not_callable(Fe *fe, const Expr *e, const char *what) {
+    fe_error(fe, DIAG_NOT_CALLABLE, e->call.callee->span, "%s is not a function", what);
+    return val_poison();
+}
+
+Val call_expr(Fe *fe, const Expr *e) {
+    const Expr *callee = e->call.callee;
+    if (callee->kind != EXPR_NAME)
+        return val_poison();
+    Name module = callee->name.module, name = callee->name.name;
+    if (!module.text) {
+        Entry *entry = scope_find(fe, name.text);
+        if (entry && entry->kind == ENTRY_LET && entry->val.kind == VAL_FN)
+            return fn_call(fe, entry->val.fn, e);
+        if (entry && entry->kind == ENTRY_POISON)
+            return val_poison();
+        if (entry && entry->kind != ENTRY_LET && !builtin_exists(name.text))
+            return not_callable(fe, e, arena_printf(fe->arena, "`%s`", name.text));
+    }
+    Global g;
+    if (global_find(fe, module, name, &g)) {
+        if (!g.decl)
+            return val_poison();
+        if (g.decl->kind == DECL_FN)
+            return fn_call(fe, g, e);
+        return not_callable(fe, e, arena_printf(fe->arena, "the constant `%s`", name.text));
+    }
+    if (builtin_exists(name.text))
+        return builtin_call(fe, e);
+    Span span;
+    if (is_kernel(fe, name.text, &span)) {
+        Diag *d = fe_error(fe, DIAG_NOT_CALLABLE, callee->span,
+                           "`%s` is a kernel; a kernel is not callable", name.text);
+        diag_note(fe->diags, d, span, "`%s` is declared here", name.text);
+        diag_hint(fe->diags, d, "put the computation into a `fn` that both use");
+        return val_poison();
+    }
+    report_unknown(fe, name);
+    return val_poison();
+}
+
+/* --- binding a call ------------------------------------------------------------------------- */
+
+typedef struct Call {
+    Global fn;
+    const Expr *e;
+    uint32_t naxes, nparams;
+    Axis **axes;
+    Val *args;
+    bool *given;
+    bool ok;
+} Call;
+
+static void call_axes(Fe *fe, Call *c) {
+    const NameVec *formal = &c->fn.decl->fn.axes, *actual = &c->e->call.axes;
+    if (formal->len != actual->len) {
+        Diag *d = fe_error(fe, DIAG_ARGUMENT_COUNT, c->e->span, "`%s` takes %u axes, %u are given",
+                           c->fn.decl->name.text, formal->len, actual->len);
+        diag_note(fe->diags, d, c->fn.decl->name.span, "`%s` is declared here",
+                  c->fn.decl->name.text);
+        if (formal->len && !actual->len)
+            diag_hint(fe->diags, d, "write `%s[%s%s](...)`", c->fn.decl->name.text,
+                      formal->data[0].text, formal->len > 1 ? ", ..." : "");
+        c->ok = false;
+        return;
+    }
+    c->axes = ARENA_ARRAY(fe->arena, Axis *, formal->len);
+    c->naxes = formal->len;
+    for (uint32_t i = 0; i < formal->len; i++) {
+        c->axes[i] = axis_find(fe, actual->data[i]);
+        c->ok &= c->axes[i] != NULL;
+        for (uint32_t j = 0; j < i && c->axes[i]; j++)
+            if (c->axes[i] == c->axes[j]) {
+                fe_error(fe, DIAG_AXIS_TWICE, actual->data[i].span, "axis `%s` is given twice",
+                         actual->data[i].text);
+                c->ok = false;
+            }
+    }
+}
+
+static int param_index(const Decl *fn, Str name) {
+    for (uint32_t i = 0; i < fn->fn.params.len; i++)
+        if (!fn->fn.params.data[i].pattern.is_tuple &&
+            fn->fn.params.data[i].pattern.names.data[0].text == name)
+            return (int)i;
+    return -1;
+}
+
+static int argument_place(Fe *fe, Call *c, const Arg *arg, uint32_t position) {
+    const Decl *fn = c->fn.decl;
+    if (!arg->name.text) {
+        if (position < c->nparams)
+            return (int)position;
+        Diag *d = fe_error(fe, DIAG_ARGUMENT_COUNT, arg->span, "`%s` takes %u arguments",
+                           fn->name.text, c->nparams);
+        diag_note(fe->diags, d, fn->name.span, "`%s` is declared here", fn->name.text);
+        return -1;
+    }
+    int at = param_index(fn, arg->name.text);
+    if (at < 0) {
+        Diag *d = fe_error(fe, DIAG_UNKNOWN_NAME, arg->name.span, "`%s` has no parameter `%s`",
+                           fn->name.text, arg->name.text);
+        diag_note(fe->diags, d, fn->name.span, "`%s` is declared here", fn->name.text);
+    }
+    return at;
+}
+
+static void call_args(Fe *fe, Call *c) {
+    const ArgVec *args = &c->e->call.args;
+    bool full = false;
+    for (uint32_t i = 0; i < args->len; i++) {
+        const Arg *arg = &args->data[i];
+        int at = full && !arg->name.text ? -1 : argument_place(fe, c, arg, i);
+        Val v = expr_any(fe, arg->value);
+        if (at < 0) {
+            full = true;
+            c->ok = false;
+            continue;
+        }
+        if (c->given[at]) {
+            fe_error(fe, DIAG_ARGUMENT_COUNT, arg->span, "this parameter is given twice");
+            c->ok = false;
+        }
+        c->given[at] = true;
+        c->args[at] = v;
+        c->ok &= val_ok(v);
+    }
+}
+
+static void bind_generic(Fe *fe, const Decl *fn, Str name, Val arg) {
+    for (uint32_t i = 0; i < fn->fn.generics.len; i++) {
+        const Generic *g = &fn->fn.generics.data[i];
+        if (g->kind != GENERIC_TYPE || g->name.text != name || scope_find(fe, name))
+            continue;
+        Entry *e = scope_add(fe, ENTRY_TYPE, g->name);
+        Val settled = val_settle(fe, arg);
+        e->dtype = val_dtype(settled);
+    }
+}
+
+static Val typed_argument(Fe *fe, const Decl *fn, const AstParam *p, Val v, Span span) {
+    if (!p->type || !val_ok(v) || v.kind == VAL_TUPLE || v.kind == VAL_FN)
+        return v;
+    if (p->type->dtype == DT_NONE)
+        bind_generic(fe, fn, p->type->name.text, v);
+    DType to = type_find(fe, p->type);
+    if (to == DT_NONE)
+        return val_poison();
+    if (v.kind == VAL_TENSOR && val_dtype(v) == to)
+        return v;
+    return val_coerce(fe, v, to, false, span, "the parameter");
+}
+
+/* One parameter: what was given, or its default in the fn's own scope. */
+static bool bind_param(Fe *fe, Call *c, uint32_t i, Span span) {
+    const Decl *fn = c->fn.decl;
+    const AstParam *p = &fn->fn.params.data[i];
+    Val v = c->args[i];
+    if (!c->given[i]) {
+        if (!p->value) {
+            Diag *d = fe_error(fe, DIAG_ARGUMENT_COUNT, span, "`%s` needs an argument for `%s`",
+                               fn->name.text, span_text(fe, p->pattern.span));
+            diag_note(fe->diags, d, p->span, "the parameter is here");
+            return false;
+        }
+        v = expr_any(fe, p->value);
+    }
+    v = typed_argument(fe, fn, p, v, span);
+    bind_pattern(fe, &p->pattern, v);
+    return val_ok(v);
+}
+
+static Val return_value(Fe *fe, const Decl *fn, const char *hint) {
+    if (fn->fn.value) {
+        fe->hint = hint;
+        return expr_any(fe, fn->fn.value);
+    }
+    const StmtVec *stmts = &fn->fn.body->stmts;
+    uint32_t n = stmts->len;
+    if (n == 0 || stmts->data[n - 1]->kind != STMT_RETURN) {
+        fe_error(fe, DIAG_BAD_RETURN, fn->name.span, "`%s` does not end in `return`",
+                 fn->name.text);
+        return val_poison();
+    }
+    for (uint32_t i = 0; i + 1 < n; i++)
+        stmt_any(fe, stmts->data[i]);
+    fe->hint = hint;
+    return expr_any(fe, stmts->data[n - 1]->value);
+}
+
+/* Axes that the fn made must not be in what it returns. */
+static bool check_escape(Fe *fe, const Decl *fn, Val v, Span span) {
+    if (v.kind == VAL_TUPLE) {
+        for (uint32_t i = 0; i < v.n; i++)
+            if (!check_escape(fe, fn, v.items[i], span))
+                return false;
+        return true;
+    }
+    if (v.kind != VAL_VALUE)
+        return true;
+    for (int i = 0; i < v.axes.n; i++) {
+        Axis *axis = axis_by_id(fe, v.axes.id[i]);
+        if (axis_info(fe, axis)->fn_level <= fe->fn_level)
+            continue;
+        Diag *d =
+            fe_error(fe, DIAG_AXIS_ESCAPES, span, "axis `%s` is made in `%s` and would leave it",
+                     axis->name, fn->name.text);
+        diag_note(fe->diags, d, fn->name.span, "`%s` is declared here", fn->name.text);
+        diag_hint(fe->diags, d, "reduce over `%s`, or make it a parameter: `fn %s[%s](...)`",
+                  axis->name, fn->name.text, axis->name);
+        return false;
+    }
+    return true;
+}
+
+static Val fn_inline(Fe *fe, Call *c, Span span, const char *hint) {
+    const Decl *fn = c->fn.decl;
+    if (fe->fn_level >= FN_DEPTH) {
+        fe_error(fe, DIAG_RECURSION, span,
+                 "calls of `%s` are nested too deeply; a fn may not call itself", fn->name.text);
+        return val_poison();
+    }
+    uint32_t mark, floor = fe->floor;
+    SourceModule *names = fe->names;
+    scope_open(fe, &mark);
+    fe->floor = mark;
+    fe->names = c->fn.module;
+    fe->fn_level++;
+    for (uint32_t i = 0; i < c->naxes; i++) {
+        Entry *e = scope_add(fe, ENTRY_AXIS, fn->fn.axes.data[i]);
+        e->axis = c->axes[i];
+    }
+    bool ok = true;
+    for (uint32_t i = 0; i < c->nparams; i++)
+        ok &= bind_param(fe, c, i, span);
+    Val r = ok ? return_value(fe, fn, hint) : val_poison();
+    if (fn->fn.result && val_ok(r)) {
+        DType to = type_find(fe, fn->fn.result);
+        r = val_coerce(fe, r, to, false, fn->fn.result->span, "the result");
+    }
+    fe->fn_level--;
+    fe->names = names;
+    fe->floor = floor;
+    scope_close(fe, mark);
+    return check_escape(fe, fn, r, span) ? r : val_poison();
+}
+
+Val fn_call(Fe *fe, Global fn, const Expr *e) {
+    const char *hint = hint_take(fe);
+    uint32_t n = fn.decl->fn.params.len;
+    Call c = {.fn = fn,
+              .e = e,
+              .nparams = n,
+              .ok = true,
+              .args = ARENA_ARRAY(fe->arena, Val, n),
+              .given = ARENA_ARRAY(fe->arena, bool, n)};
+    call_axes(fe, &c);
+    call_args(fe, &c);
+    return c.ok ? fn_inline(fe, &c, e->span, hint) : val_poison();
+}
+
+Val fn_apply(Fe *fe, Global fn, uint32_t n, const Val *args, Span span) {
+    if (fn.decl->fn.params.len != n || fn.decl->fn.axes.len) {
+        fe_error(fe, DIAG_ARGUMENT_COUNT, span, "`%s` is given %u arguments and no axes here",
+                 fn.decl->name.text, n);
+        return val_poison();
+    }
+    Call c = {.fn = fn,
+              .nparams = n,
+              .ok = true,
+              .args = ARENA_ARRAY(fe->arena, Val, n),
+              .given = ARENA_ARRAY(fe->arena, bool, n)};
+    for (uint32_t i = 0; i < n; i++) {
+        c.args[i] = args[i];
+        c.given[i] = true;
+    }
+    return fn_inline(fe, &c, span, NULL);
+}

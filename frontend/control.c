@@ -1,0 +1,469 @@
+/* Statements with regions: parallel, for, while, if.
+ *
+ * Input: the tree. Output: ops with regions. Variables that a body assigns are carried (loops) or
+ * become results (ifs); their type is the one that they were declared with. Axes of tiles are
+ * declared in front of the outermost nest, so that everything in it may share them.
+ */
+#include "frontend/fe.h"
+
+#include <string.h>
+
+/* --- carried variables ---------------------------------------------------------------------- */
+
+typedef VEC(uint32_t) Carried; /* positions in fe->entries */
+
+static void find_carried(Fe *fe, const StrVec *assigned, Carried *out) {
+    for (uint32_t i = 0; i < assigned->len; i++) {
+        Entry *e = scope_find(fe, assigned->data[i]);
+        if (e && e->kind == ENTRY_VAR && val_ok(e->val) && !(fe->nest && !e->in_nest))
+            vec_push(fe->arena, out, (uint32_t)(e - fe->entries.data));
+    }
+}
+
+static Type entry_type(const Entry *e) {
+    return type_tile(e->dtype, e->axes);
+}
+
+/* The variable's value as something that may be carried: a constant, or all axes present. */
+static Value *carried_value(Fe *fe, const Entry *e) {
+    if (e->val.v->kind == VALUE_CONST)
+        return e->val.v;
+    return val_spread(fe, val_with_axes(e->val.v, e->axes), e->span);
+}
+
+typedef struct CarryInit {
+    Value **inits;
+    Type *types;
+    const char **names;
+} CarryInit;
+
+static CarryInit carry_init(Fe *fe, const Carried *c) {
+    CarryInit k = {.inits = ARENA_ARRAY(fe->arena, Value *, c->len),
+                   .types = ARENA_ARRAY(fe->arena, Type, c->len),
+                   .names = ARENA_ARRAY(fe->arena, const char *, c->len)};
+    for (uint32_t i = 0; i < c->len; i++) {
+        const Entry *e = &fe->entries.data[c->data[i]];
+        k.inits[i] = carried_value(fe, e);
+        k.types[i] = entry_type(e);
+        k.names[i] = e->name;
+    }
+    return k;
+}
+
+static void carry_enter(Fe *fe, const Carried *c, const Op *op) {
+    for (uint32_t i = 0; i < c->len; i++) {
+        Entry *e = &fe->entries.data[c->data[i]];
+        e->val = val_with_axes(op_carry_arg(op, (int)i), e->axes);
+    }
+}
+
+static void carry_leave(Fe *fe, const Carried *c, const Op *op) {
+    for (uint32_t i = 0; i < c->len; i++) {
+        Entry *e = &fe->entries.data[c->data[i]];
+        e->val = val_with_axes(op->res[i], e->axes);
+    }
+}
+
+static void carry_yield(Fe *fe, const Carried *c, Value *stop) {
+    if (c->len == 0 && !stop)
+        return;
+    Value **values = ARENA_ARRAY(fe->arena, Value *, c->len);
+    for (uint32_t i = 0; i < c->len; i++)
+        values[i] = carried_value(fe, &fe->entries.data[c->data[i]]);
+    ir_yield(&fe->b, (int)c->len, values, stop);
+}
+
+/* --- binders -------------------------------------------------------------------------------- */
+
+typedef struct Bound {
+    const AstBinder *binder;
+    BinderInit init;
+    bool is_tiles;
+} Bound;
+
+static bool tile_size(Fe *fe, const AstBinder *b, uint32_t *size) {
+    *size = 0;
+    if (!b->range.size)
+        return true;
+    Value *v = expr_index(fe, b->range.size);
+    if (!v)
+        return false;
+    if (v->kind != VALUE_CONST || v->u.i <= 0 || v->u.i > 1 << 20) {
+        fe_error(fe, DIAG_NOT_CONSTANT, b->range.size->span,
+                 "a tile's size is a positive constant");
+        return false;
+    }
+    *size = (uint32_t)v->u.i;
+    return true;
+}
+
+static bool binder_range(Fe *fe, const AstBinder *b, BinderInit *init) {
+    const Range *r = &b->range;
+    if (r->kind == RANGE_WHOLE) {
+        Diag *d = fe_error(fe, DIAG_BAD_RANGE, r->span, "`%s` needs a range", b->name.text);
+        const char *text = span_text(fe, r->high->span);
+        diag_hint(fe->diags, d, "write `%s in 0..%s`, or `%s in tiles(%s)`", b->name.text, text,
+                  b->name.text, text);
+        return false;
+    }
+    bool ok = true;
+    init->lo = ir_index(fe->kernel, 0);
+    if (r->low)
+        ok = range_bound(fe, r->low, &init->lo);
+    ok &= range_bound(fe, r->high, &init->hi);
+    if (r->step) {
+        ok &= range_bound(fe, r->step, &init->step);
+        if (ok && value_is_int(init->step, 0)) {
+            fe_error(fe, DIAG_BAD_RANGE, r->step->span, "a step of 0 never ends");
+            ok = false;
+        }
+    }
+    return ok;
+}
+
+/* Bounds of a binder; the axis of a tile binder is declared at `where`. */
+static bool binder_prepare(Fe *fe, const AstBinder *b, Builder *where, Bound *out) {
+    *out = (Bound){
+        .binder = b, .is_tiles = b->range.kind == RANGE_TILES, .init = {.name = b->name.text}};
+    uint32_t size;
+    if (!binder_range(fe, b, &out->init) || !tile_size(fe, b, &size))
+        return false;
+    if (!out->is_tiles)
+        return true;
+    Axis *of = range_of(fe, &b->range);
+    where->span = b->span;
+    out->init.axis = ir_axis(where, b->name.text, of, size);
+    return true;
+}
+
+/* The names of the binders of `op`, in its region. */
+static void binder_enter(Fe *fe, const Bound *bounds, uint32_t n, Op *op) {
+    int scalars = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const Bound *b = &bounds[i];
+        Entry *e = scope_add(fe, b->is_tiles ? ENTRY_AXIS : ENTRY_LET, b->binder->name);
+        if (!b->is_tiles) {
+            e->val = val_of(op->region[0]->arg[scalars++]);
+            continue;
+        }
+        e->axis = b->init.axis;
+        *axis_info(fe, b->init.axis) = (AxisInfo){.axis = b->init.axis,
+                                                  .lo = b->init.lo,
+                                                  .hi = b->init.hi,
+                                                  .parallel = op->kind == OP_PARALLEL,
+                                                  .sequential = op->kind == OP_FOR,
+                                                  .binder = op,
+                                                  .fn_level = fe->fn_level};
+    }
+}
+
+static BinderInit *binder_inits(Fe *fe, const Bound *bounds, uint32_t n) {
+    BinderInit *inits = ARENA_ARRAY(fe->arena, BinderInit, n);
+    for (uint32_t i = 0; i < n; i++)
+        inits[i] = bounds[i].init;
+    return inits;
+}
+
+static void binder_poison(Fe *fe, const AstBinder *b) {
+    scope_add(fe, ENTRY_POISON, b->name);
+}
+
+static bool range_mentions(const Range *r, Str name) {
+    return expr_mentions(r->low, name) || expr_mentions(r->high, name) ||
+           expr_mentions(r->step, name) || expr_mentions(r->size, name);
+}
+
+/* --- parallel ------------------------------------------------------------------------------- */
+
+typedef struct Grid {
+    VEC(const AstBinder *) binders;
+    VEC(const Stmt *) lets; /* between nested parallels */
+    StrVec names;           /* what those and the binders define */
+    const Block *body;
+} Grid;
+
+static void grid_add_binders(Fe *fe, Grid *g, const BinderVec *binders) {
+    for (uint32_t i = 0; i < binders->len; i++) {
+        vec_push(fe->arena, &g->binders, &binders->data[i]);
+        vec_push(fe->arena, &g->names, binders->data[i].name.text);
+    }
+}
+
+static void grid_add_names(Fe *fe, Grid *g, const Stmt *s) {
+    if (s->kind == STMT_AXIS)
+        for (uint32_t i = 0; i < s->axis.len; i++)
+            vec_push(fe->arena, &g->names, s->axis.data[i].name.text);
+    if (s->kind == STMT_LET)
+        for (uint32_t i = 0; i < s->let.len; i++)
+            for (uint32_t k = 0; k < s->let.data[i].pattern.names.len; k++)
+                vec_push(fe->arena, &g->names, s->let.data[i].pattern.names.data[k].text);
+}
+
+/* Joins parallels that have only lets and axes between them. */
+static void grid_collect(Fe *fe, const Stmt *s, Grid *g) {
+    for (;;) {
+        grid_add_binders(fe, g, &s->loop.binders);
+        g->body = s->loop.body;
+        const StmtVec *stmts = &g->body->stmts;
+        uint32_t n = stmts->len;
+        if (n == 0 || stmts->data[n - 1]->kind != STMT_PARALLEL)
+            return;
+        for (uint32_t i = 0; i + 1 < n; i++)
+            if (stmts->data[i]->kind != STMT_LET && stmts->data[i]->kind != STMT_AXIS)
+                return;
+        for (uint32_t i = 0; i + 1 < n; i++) {
+            vec_push(fe->arena, &g->lets, stmts->data[i]);
+            grid_add_names(fe, g, stmts->data[i]);
+        }
+        s = stmts->data[n - 1];
+    }
+}
+
+static bool grid_bounds(Fe *fe, const Grid *g, Bound *bounds) {
+    bool ok = true;
+    for (uint32_t i = 0; i < g->binders.len; i++) {
+        const AstBinder *b = g->binders.data[i];
+        bool ragged = false;
+        for (uint32_t k = 0; k < g->names.len; k++)
+            ragged |=
+                g->names.data[k] != b->name.text && range_mentions(&b->range, g->names.data[k]);
+        if (ragged) {
+            fe_unsupported(fe, b->range.span,
+                           "a ragged grid: a range that depends on another binder");
+            ok = false;
+            continue;
+        }
+        ok &= binder_prepare(fe, b, &fe->b, &bounds[i]);
+    }
+    return ok;
+}
+
+static bool parallel_allowed(Fe *fe, const Stmt *s) {
+    if (!fe->nest)
+        return true;
+    Diag *d = fe_error(fe, DIAG_NEST_STATEMENT, s->span,
+                       "`parallel` inside the loops of another `parallel`");
+    diag_note(fe->diags, d, fe->nest->span, "the outer one is here");
+    diag_hint(fe->diags, d, "bind both in one `parallel`, or make this one a `for`");
+    return false;
+}
+
+void stmt_parallel(Fe *fe, const Stmt *s) {
+    if (!parallel_allowed(fe, s))
+        return;
+    Grid g = {0};
+    grid_collect(fe, s, &g);
+    Bound *bounds = ARENA_ARRAY(fe->arena, Bound, g.binders.len);
+    bool ok = grid_bounds(fe, &g, bounds);
+    Builder outer = fe->b;
+    uint32_t mark, accesses = fe->accesses.len;
+    scope_open(fe, &mark);
+    Op *op = NULL;
+    if (ok) {
+        fe->b.span = s->span;
+        op = ir_parallel(&fe->b, (int)g.binders.len, binder_inits(fe, bounds, g.binders.len));
+        outer = fe->b;
+        fe->b = ir_builder_at_end(fe->kernel, op->region[0]);
+        fe->nest = op;
+        binder_enter(fe, bounds, g.binders.len, op);
+        for (uint32_t i = 0; i < g.lets.len; i++)
+            stmt_any(fe, g.lets.data[i]);
+        stmt_block(fe, g.body);
+        race_check_nest(fe, accesses);
+    }
+    fe->nest = NULL;
+    fe->accesses.len = accesses;
+    fe->b = outer;
+    scope_close(fe, mark);
+}
+
+/* --- for ------------------------------------------------------------------------------------ */
+
+static void for_body(Fe *fe, const Stmt *s, uint32_t first);
+
+/* Binders first..last whose bounds do not depend on each other are one op. */
+static uint32_t for_group(const Stmt *s, uint32_t first) {
+    const BinderVec *v = &s->loop.binders;
+    uint32_t end = first + 1;
+    for (; end < v->len; end++)
+        for (uint32_t i = first; i < end; i++)
+            if (range_mentions(&v->data[end].range, v->data[i].name.text))
+                return end;
+    return end;
+}
+
+static void for_from(Fe *fe, const Stmt *s, uint32_t first) {
+    uint32_t end = for_group(s, first), n = end - first;
+    Bound *bounds = ARENA_ARRAY(fe->arena, Bound, n);
+    bool ok = true;
+    for (uint32_t i = 0; i < n; i++) {
+        Builder before = fe->nest ? ir_builder_before(fe->kernel, fe->nest) : fe->b;
+        ok &= binder_prepare(fe, &s->loop.binders.data[first + i], &before, &bounds[i]);
+    }
+    uint32_t mark;
+    scope_open(fe, &mark);
+    if (!ok) {
+        /* The body is still looked at: its other errors count. */
+        for (uint32_t i = 0; i < n; i++)
+            binder_poison(fe, &s->loop.binders.data[first + i]);
+        for_body(fe, s, end);
+        scope_close(fe, mark);
+        return;
+    }
+    StrVec assigned = {0};
+    Carried carried = {0};
+    block_assigned(fe->arena, s->loop.body, &assigned);
+    find_carried(fe, &assigned, &carried);
+    CarryInit k = carry_init(fe, &carried);
+    fe->b.span = s->span;
+    Op *op = ir_for_typed(&fe->b, (int)n, binder_inits(fe, bounds, n), (int)carried.len, k.inits,
+                          k.types, k.names);
+    Builder outer = fe->b;
+    fe->b = ir_builder_at_end(fe->kernel, op->region[0]);
+    fe->b.span = s->span;
+    carry_enter(fe, &carried, op);
+    binder_enter(fe, bounds, n, op);
+    for_body(fe, s, end);
+    carry_yield(fe, &carried, NULL);
+    fe->b = outer;
+    scope_close(fe, mark);
+    carry_leave(fe, &carried, op);
+}
+
+static void for_body(Fe *fe, const Stmt *s, uint32_t first) {
+    if (first < s->loop.binders.len)
+        for_from(fe, s, first);
+    else
+        stmt_block(fe, s->loop.body);
+}
+
+void stmt_for(Fe *fe, const Stmt *s) {
+    if (block_breaks(s->loop.body)) {
+        fe_unsupported(fe, s->span, "a loop with `break` or `continue`");
+        return;
+    }
+    fe->loops++;
+    for_from(fe, s, 0);
+    fe->loops--;
+}
+
+/* --- while and if --------------------------------------------------------------------------- */
+
+static Val scalar_condition(Fe *fe, const Expr *e, const char *what) {
+    Val c = expr_bool(fe, e, "a condition");
+    if (!val_ok(c) || c.axes.n == 0)
+        return c;
+    Diag *d = fe_error(fe, DIAG_NOT_SCALAR, e->span, "`%s` needs one bool, this is %s", what,
+                       val_text(fe, c));
+    diag_hint(fe->diags, d, "choose elementwise with `c ? x : y`, or use `any%s(...)`",
+              axes_text(fe, c.axes));
+    return val_poison();
+}
+
+/* `while c { }` is `if c { do { } while c }`: the op tests after its body. */
+static void while_loop(Fe *fe, const Stmt *s, const Carried *carried) {
+    CarryInit k = carry_init(fe, carried);
+    fe->b.span = s->span;
+    Op *op = ir_while_typed(&fe->b, (int)carried->len, k.inits, k.types, k.names);
+    Builder outer = fe->b;
+    fe->b = ir_builder_at_end(fe->kernel, op->region[0]);
+    fe->b.span = s->span;
+    carry_enter(fe, carried, op);
+    stmt_block(fe, s->while_.body);
+    Val again = scalar_condition(fe, s->while_.test, "while");
+    Val stop = val_ok(again) ? build_unary(fe, OP_NOT, again, DT_BOOL, s->while_.test->span)
+                             : val_of(ir_bool(fe->kernel, true));
+    carry_yield(fe, carried, stop.v);
+    fe->b = outer;
+    carry_leave(fe, carried, op);
+}
+
+static Op *if_begin(Fe *fe, Value *c, const Carried *results, Span span) {
+    Type *types = ARENA_ARRAY(fe->arena, Type, results->len);
+    for (uint32_t i = 0; i < results->len; i++)
+        types[i] = entry_type(&fe->entries.data[results->data[i]]);
+    fe->b.span = span;
+    return ir_if(&fe->b, c, (int)results->len, types);
+}
+
+void stmt_while(Fe *fe, const Stmt *s) {
+    if (block_breaks(s->while_.body)) {
+        fe_unsupported(fe, s->span, "a loop with `break` or `continue`");
+        return;
+    }
+    Val c = scalar_condition(fe, s->while_.test, "while");
+    bool known;
+    if (!val_ok(c) || (val_const_bool(c, &known) && !known))
+        return;
+    StrVec assigned = {0};
+    Carried carried = {0};
+    block_assigned(fe->arena, s->while_.body, &assigned);
+    find_carried(fe, &assigned, &carried);
+    fe->loops++;
+    Op *op = if_begin(fe, c.v, &carried, s->span);
+    Builder outer = fe->b;
+    Val *before = ARENA_ARRAY(fe->arena, Val, carried.len);
+    for (uint32_t i = 0; i < carried.len; i++)
+        before[i] = fe->entries.data[carried.data[i]].val;
+    fe->b = ir_builder_at_end(fe->kernel, op->region[0]);
+    while_loop(fe, s, &carried);
+    carry_yield(fe, &carried, NULL);
+    for (uint32_t i = 0; i < carried.len; i++)
+        fe->entries.data[carried.data[i]].val = before[i];
+    fe->b = ir_builder_at_end(fe->kernel, op->region[1]);
+    fe->b.span = s->span;
+    carry_yield(fe, &carried, NULL);
+    fe->b = outer;
+    carry_leave(fe, &carried, op);
+    fe->loops--;
+}
+
+static void if_known(Fe *fe, const Stmt *s, bool known) {
+    if (known)
+        stmt_block(fe, s->if_.then);
+    else if (s->if_.otherwise)
+        stmt_any(fe, s->if_.otherwise);
+}
+
+/* One side: in its own region, from the values before the if. */
+static void if_side(Fe *fe, const Stmt *s, Op *op, int side, Value *c, const Carried *results,
+                    const Val *before) {
+    for (uint32_t i = 0; i < results->len; i++)
+        fe->entries.data[results->data[i]].val = before[i];
+    fe->b = ir_builder_at_end(fe->kernel, op->region[side]);
+    fe->b.span = s->span;
+    if (side == 0) {
+        vec_push(fe->arena, &fe->guards, c);
+        stmt_block(fe, s->if_.then);
+        fe->guards.len--;
+    } else if (s->if_.otherwise) {
+        stmt_any(fe, s->if_.otherwise);
+    }
+    carry_yield(fe, results, NULL);
+}
+
+void stmt_if(Fe *fe, const Stmt *s) {
+    Val c = scalar_condition(fe, s->if_.test, "if");
+    bool known;
+    if (!val_ok(c)) {
+        if_known(fe, s, true);
+        return;
+    }
+    if (val_const_bool(c, &known)) {
+        if_known(fe, s, known);
+        return;
+    }
+    StrVec assigned = {0};
+    Carried results = {0};
+    stmt_assigned(fe->arena, s, &assigned);
+    find_carried(fe, &assigned, &results);
+    Val *before = ARENA_ARRAY(fe->arena, Val, results.len);
+    for (uint32_t i = 0; i < results.len; i++)
+        before[i] = fe->entries.data[results.data[i]].val;
+    Op *op = if_begin(fe, c.v, &results, s->span);
+    Builder outer = fe->b;
+    if_side(fe, s, op, 0, c.v, &results, before);
+    if_side(fe, s, op, 1, c.v, &results, before);
+    fe->b = outer;
+    carry_leave(fe, &results, op);
+}

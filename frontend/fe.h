@@ -1,0 +1,257 @@
+/* The front end's own state, shared by its files.
+ *
+ * An expression becomes a Val: an IR value with its axes, a literal that has no type yet, a tensor
+ * that is loaded only when its elements are needed, a tuple, or poison. Poison stands for something
+ * that was reported; whatever is made of it is poison without another report.
+ *
+ * Invariants: a Val's axes contain the axes of its IR value (a `var` of type f32[m] may hold a
+ * constant); an Entry below `floor` is invisible, which is what makes a `fn` closed.
+ */
+#ifndef FUSE_FRONTEND_FE_H
+#define FUSE_FRONTEND_FE_H
+
+#include "frontend/frontend.h"
+
+enum { FN_DEPTH = 64, TUPLE_MAX = 16 };
+
+typedef struct SourceModule SourceModule;
+struct SourceModule {
+    Str dotted; /* "std.nn"; NULL: the file itself */
+    Str last;   /* "nn" */
+    AstFile *ast;
+    VEC(SourceModule *) imports;
+};
+
+/* A top-level `fn` or `const` with the module whose names it sees. */
+typedef struct Global {
+    SourceModule *module;
+    const Decl *decl;
+} Global;
+
+typedef struct Tensor {
+    Mem *mem;
+    Axis *axis[RANK_MAX]; /* default axis of each dim, NULL where it has none */
+    Str dim[RANK_MAX];    /* its name, or NULL */
+    Span span;
+    bool written, read;
+} Tensor;
+
+typedef enum ValKind {
+    VAL_POISON,
+    VAL_LITERAL,
+    VAL_VALUE,
+    VAL_TENSOR,
+    VAL_TUPLE,
+    VAL_FN,
+    VAL_STRING
+} ValKind;
+
+typedef struct Val Val;
+struct Val {
+    ValKind kind;
+    bool is_float; /* LITERAL */
+    int64_t i;
+    double f;
+    Value *v; /* VALUE */
+    AxisSet axes;
+    Tensor *tensor;
+    uint32_t n; /* TUPLE */
+    Val *items;
+    Global fn;
+    const Expr *text; /* STRING */
+};
+
+typedef enum EntryKind {
+    ENTRY_LET,
+    ENTRY_VAR,
+    ENTRY_AXIS,
+    ENTRY_DIM, /* extent in val, default axis in axis (NULL until first needed) */
+    ENTRY_TENSOR,
+    ENTRY_TYPE,
+    ENTRY_POISON /* declared by a wrong statement: its uses are not reported */
+} EntryKind;
+
+typedef struct Entry {
+    EntryKind kind;
+    Str name;
+    Span span;
+    Val val;
+    Axis *axis;
+    Tensor *tensor;
+    DType dtype; /* TYPE, VAR */
+    AxisSet axes;
+    bool used;
+    bool in_nest; /* declared inside a `parallel` */
+} Entry;
+
+/* How an axis is bound, for the race proof and for counting its elements. By axis id. */
+typedef struct AxisInfo {
+    Axis *axis;
+    Value *lo, *hi;
+    bool parallel, sequential; /* bound by `parallel`, by `for`; else one fixed window */
+    Op *binder;
+    uint32_t fn_level; /* made inside that many fn calls */
+} AxisInfo;
+
+/* A read or write of a tensor inside a nest. */
+typedef struct Access {
+    Tensor *tensor;
+    Op *op;
+    bool is_store;
+} Access;
+
+typedef VEC(Access) AccessVec;
+
+typedef struct Fe {
+    Arena *arena;
+    Interner *interner;
+    SourceMap *sources;
+    Diags *diags;
+    const FrontendOptions *options;
+    Module *module;
+    ScheduleList *schedules;
+    VEC(SourceModule *) modules;
+    SourceModule *prelude;
+    SourceModule *main;
+
+    /* the kernel in progress */
+    const Decl *decl;
+    Kernel *kernel;
+    Builder b;
+    SourceModule *names; /* whose top level is seen */
+    VEC(Entry) entries;
+    uint32_t floor;
+    VEC(AxisInfo) axis_info;
+    Op *nest;     /* the parallel that is open, or NULL */
+    Op *prologue; /* the last op that defines a dim */
+    AccessVec accesses;
+    VEC(Value *) guards; /* conditions that hold here: of the open `if`s of the nest */
+    uint32_t fn_level;
+    uint32_t loops; /* open host loops */
+    bool in_index;  /* integer arithmetic is `index` */
+    const char *hint;
+} Fe;
+
+/* --- names (names.c) --- */
+void scope_open(Fe *fe, uint32_t *mark);
+void scope_close(Fe *fe, uint32_t mark);
+/* Adds a name; reports where it is in scope already (the new entry then wins). */
+Entry *scope_add(Fe *fe, EntryKind kind, Name name);
+void scope_let(Fe *fe, Name name, Val val);
+Entry *scope_find(Fe *fe, Str name);
+/* The fn or const that `module.name` means, false where there is none. Ambiguity is reported and
+ * gives true with decl NULL. */
+bool global_find(Fe *fe, Name module, Name name, Global *out);
+void report_unknown(Fe *fe, Name name);
+/* The axis that a name means where one is expected; NULL after a report. */
+Axis *axis_find(Fe *fe, Name name);
+Axis *entry_axis(Fe *fe, Entry *entry);
+DType type_find(Fe *fe, const TypeRef *type); /* DT_NONE after a report */
+bool type_axes(Fe *fe, const TypeRef *type, AxisSet *out);
+AxisInfo *axis_info(Fe *fe, const Axis *axis);
+Axis *axis_by_id(Fe *fe, uint16_t id);
+
+/* --- values (value.c) --- */
+Val val_poison(void);
+Val val_of(Value *v);
+Val val_with_axes(Value *v, AxisSet axes);
+Val val_int(int64_t i);
+Val val_float(double f);
+bool val_ok(Val v);
+bool val_is_literal(Val v);
+bool val_const_int(Val v, int64_t *out);
+bool val_const_bool(Val v, bool *out);
+DType val_dtype(Val v);              /* DT_NONE for a literal */
+const char *val_text(Fe *fe, Val v); /* "f32[m, n]" */
+const char *axes_text(Fe *fe, AxisSet axes);
+const char *span_text(Fe *fe, Span span);
+/* Tensor to its elements; tuples, fns and strings are reported. Literals stay. */
+Val val_force(Fe *fe, Val v, Span span);
+/* A literal as what it is on its own: `index` or f32. */
+Val val_settle(Fe *fe, Val v);
+/* Converts without a check; literals become constants. NULL never. */
+Value *val_cast(Fe *fe, Val v, DType to, Span span);
+/* Implicit conversion where a place has a type (store, var, argument); reports what loses. */
+Val val_coerce(Fe *fe, Val v, DType to, bool is_store, Span span, const char *what);
+/* The IR value with all of the Val's axes really in its type. */
+Value *val_spread(Fe *fe, Val v, Span span);
+Value *val_index(Fe *fe, Val v, Span span); /* an integer as `index`; NULL after a report */
+DType dtype_promote(DType t);
+bool val_union(Fe *fe, Val a, Val b, Span span, AxisSet *out);
+/* The type in which a and b meet; literals take the other's. DT_NONE after a report. */
+DType val_meet(Fe *fe, Val a, Val b, bool keep, Span span, const char *what);
+
+/* --- building and folding (build.c) --- */
+const char *hint_take(Fe *fe);
+Val build_unary(Fe *fe, OpKind op, Val x, DType type, Span span);
+Val build_binary(Fe *fe, OpKind op, Val x, Val y, DType type, Span span);
+Val build_cmp(Fe *fe, CmpKind kind, Val x, Val y, DType type, Span span);
+Val build_select(Fe *fe, Val c, Val x, Val y, DType type, Span span);
+Value *const_of(Fe *fe, DType type, Val literal);
+
+/* --- expressions (expr.c, index.c, call.c, builtins.c) --- */
+Val expr_any(Fe *fe, const Expr *e);
+Val expr_value(Fe *fe, const Expr *e);    /* forced; may be a literal */
+Value *expr_index(Fe *fe, const Expr *e); /* scalar or tile of index, or NULL after a report */
+Val expr_bool(Fe *fe, const Expr *e, const char *what);
+Val op_apply(Fe *fe, BinaryOp op, Val a, Val b, Span span);
+Val op_accumulate(Fe *fe, Val a, Val b, const Expr *from, Span span, bool *done);
+Val index_expr(Fe *fe, const Expr *e, const Expr *fill);
+Val tensor_load(Fe *fe, Tensor *t, Span span);
+/* Index operands of `base[entries]`; with entries NULL the whole tensor. */
+bool tensor_index(Fe *fe, Tensor *t, const Expr *e, Value **index, AxisSet *axes, Span span);
+Val inside_expr(Fe *fe, const Expr *e);
+/* The window of an axis: constants and dims where it is fixed, else begin and end. */
+void axis_bounds(Fe *fe, Axis *axis, Value **lo, Value **hi);
+Val call_expr(Fe *fe, const Expr *e);
+Val fn_call(Fe *fe, Global fn, const Expr *e);
+Val fn_apply(Fe *fe, Global fn, uint32_t n, const Val *args, Span span);
+Val const_value(Fe *fe, Global g, Span span);
+bool builtin_exists(const char *name);
+Val builtin_call(Fe *fe, const Expr *e);
+const char *builtin_nearest(Fe *fe, const char *name, int *distance);
+
+/* --- statements (stmt.c, control.c, store.c) --- */
+void stmt_block(Fe *fe, const Block *block); /* in a scope of its own */
+void stmt_list(Fe *fe, const StmtVec *stmts, uint32_t from);
+void stmt_any(Fe *fe, const Stmt *s);
+void bind_pattern(Fe *fe, const Pattern *p, Val v);
+void stmt_assign(Fe *fe, const Stmt *s);
+void stmt_temp(Fe *fe, const VarItem *item);
+bool range_bound(Fe *fe, const Expr *e, Value **out); /* a scalar of index */
+Axis *range_of(Fe *fe, const Range *r);               /* the dim that 0..N walks, or NULL */
+void stmt_store(Fe *fe, const Stmt *s, Tensor *t);
+Val stmt_atomic(Fe *fe, const Expr *target, AssignOp op, const Expr *value, Span span, bool result);
+void stmt_scatter(Fe *fe, const Stmt *s);
+void stmt_axis(Fe *fe, const AstBinder *b);
+void stmt_parallel(Fe *fe, const Stmt *s);
+void stmt_for(Fe *fe, const Stmt *s);
+void stmt_while(Fe *fe, const Stmt *s);
+void stmt_if(Fe *fe, const Stmt *s);
+void var_set(Fe *fe, Entry *e, Val v, Span span);
+
+/* --- looking at the tree (walk.c) --- */
+typedef VEC(Str) StrVec;
+bool expr_mentions(const Expr *e, Str name);
+void block_assigned(Arena *arena, const Block *block, StrVec *out);
+void stmt_assigned(Arena *arena, const Stmt *s, StrVec *out);
+bool block_breaks(const Block *block);
+bool str_in(const StrVec *v, Str s);
+
+/* --- races (race.c) --- */
+/* Proves that `store` writes no element twice and sets `det`; reports where it cannot. */
+void race_check_store(Fe *fe, Tensor *t, Op *store, Value *const *index, AxisSet axes, Span span);
+void race_check_nest(Fe *fe, uint32_t first_access);
+
+/* --- kernels (kernel.c, schedule.c) --- */
+void kernel_lower(Fe *fe, const Decl *decl);
+void schedule_lower(Fe *fe, const Decl *decl, const char *instance);
+bool define_find(Fe *fe, Str kernel, Str name, const char **value);
+bool schedule_value(Fe *fe, const Decl *decl, Str name, int64_t *value);
+
+/* --- reports --- */
+Diag *fe_error(Fe *fe, DiagId id, Span span, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+Val fe_unsupported(Fe *fe, Span span, const char *what);
+
+#endif

@@ -1,0 +1,160 @@
+/* The entry of the front end: loads imported modules, checks the top level, lowers each kernel.
+ *
+ * Input: the parsed file. Output: the module. Imports are looked for by the caller's resolver, in
+ * the include folders, then in the library; std.prelude is imported everywhere.
+ */
+#include "frontend/fe.h"
+#include "lang/parse.h"
+#include "stdlib/stdlib.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { SOURCE_MAX = 16 << 20 };
+
+/* --- finding text --------------------------------------------------------------------------- */
+
+static bool read_file(Fe *fe, const char *path, const char **text, size_t *len) {
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return false;
+    bool ok = fseek(f, 0, SEEK_END) == 0;
+    long size = ok ? ftell(f) : -1;
+    ok = size >= 0 && size <= SOURCE_MAX && fseek(f, 0, SEEK_SET) == 0;
+    char *data = ok ? arena_alloc(fe->arena, (size_t)size + 1) : NULL;
+    ok = ok && fread(data, 1, (size_t)size, f) == (size_t)size;
+    fclose(f);
+    *text = data;
+    *len = ok ? (size_t)size : 0;
+    return ok;
+}
+
+static const char *import_path(Fe *fe, const char *folder, const char *dotted) {
+    char *path = arena_printf(fe->arena, "%s/%s.fk", folder, dotted);
+    size_t start = strlen(folder) + 1, end = start + strlen(dotted);
+    for (size_t i = start; i < end; i++)
+        if (path[i] == '.')
+            path[i] = '/';
+    return path;
+}
+
+static bool find_import(Fe *fe, const char *dotted, const char **name, const char **text,
+                        size_t *len) {
+    const FrontendOptions *o = fe->options;
+    if (o->import && o->import(o->import_user, fe->arena, dotted, name, text, len))
+        return true;
+    for (size_t i = 0; o->includes && o->includes[i]; i++) {
+        *name = import_path(fe, o->includes[i], dotted);
+        if (read_file(fe, *name, text, len))
+            return true;
+    }
+    *name = arena_printf(fe->arena, "<%s>", dotted);
+    return stdlib_find(dotted, text, len);
+}
+
+/* --- modules -------------------------------------------------------------------------------- */
+
+static SourceModule *module_known(Fe *fe, Str dotted) {
+    for (uint32_t i = 0; i < fe->modules.len; i++)
+        if (fe->modules.data[i]->dotted == dotted)
+            return fe->modules.data[i];
+    return NULL;
+}
+
+static SourceModule *module_add(Fe *fe, Str dotted, AstFile *ast) {
+    SourceModule *m = ARENA_NEW(fe->arena, SourceModule);
+    const char *dot = dotted ? strrchr(dotted, '.') : NULL;
+    m->dotted = dotted;
+    m->last = dotted ? intern_cstr(fe->interner, dot ? dot + 1 : dotted) : NULL;
+    m->ast = ast;
+    vec_push(fe->arena, &fe->modules, m);
+    return m;
+}
+
+static SourceModule *module_load(Fe *fe, Str dotted, Span span) {
+    SourceModule *m = module_known(fe, dotted);
+    if (m)
+        return m;
+    const char *name = NULL, *text = NULL;
+    size_t len = 0;
+    if (!find_import(fe, dotted, &name, &text, &len)) {
+        Diag *d = fe_error(fe, DIAG_NO_MODULE, span, "there is no module `%s`", dotted);
+        diag_hint(fe->diags, d,
+                  "the library has std.nn, std.conv and std.math; `-I folder` adds yours");
+        return NULL;
+    }
+    FileId file = source_add(fe->sources, name, text, len);
+    return module_add(fe, dotted,
+                      lang_parse(fe->arena, fe->interner, fe->sources, file, fe->diags));
+}
+
+static void module_imports(Fe *fe, SourceModule *m) {
+    if (fe->prelude && m != fe->prelude)
+        vec_push(fe->arena, &m->imports, fe->prelude);
+    for (uint32_t i = 0; i < m->ast->decls.len; i++) {
+        const Decl *d = m->ast->decls.data[i];
+        if (d->kind != DECL_IMPORT)
+            continue;
+        SourceModule *other = module_load(fe, d->import.dotted, d->span);
+        bool have = false;
+        for (uint32_t k = 0; k < m->imports.len; k++)
+            have |= m->imports.data[k] == other;
+        if (other && other != m && !have)
+            vec_push(fe->arena, &m->imports, other);
+    }
+}
+
+static void check_duplicates(Fe *fe, const SourceModule *m) {
+    const DeclVec *v = &m->ast->decls;
+    for (uint32_t i = 0; i < v->len; i++)
+        for (uint32_t k = 0; k < i; k++) {
+            const Decl *a = v->data[k], *b = v->data[i];
+            if (a->kind == DECL_IMPORT || b->kind == DECL_IMPORT || a->name.text != b->name.text)
+                continue;
+            Diag *d =
+                fe_error(fe, DIAG_DUPLICATE, b->name.span, "`%s` is declared twice", b->name.text);
+            diag_note(fe->diags, d, a->name.span, "the first one is here");
+            break;
+        }
+}
+
+static void load_modules(Fe *fe, AstFile *file) {
+    fe->main = module_add(fe, NULL, file);
+    fe->prelude = module_load(fe, intern_cstr(fe->interner, "std.prelude"), (Span){0});
+    /* The list grows while it is walked. */
+    for (uint32_t i = 0; i < fe->modules.len; i++) {
+        module_imports(fe, fe->modules.data[i]);
+        check_duplicates(fe, fe->modules.data[i]);
+    }
+}
+
+Module *frontend_lower(Arena *arena, Interner *interner, SourceMap *sources, AstFile *file,
+                       const FrontendOptions *options, Diags *diags, ScheduleList *schedules) {
+    static const FrontendOptions none = {0};
+    Fe *fe = ARENA_NEW(arena, Fe);
+    fe->arena = arena;
+    fe->interner = interner;
+    fe->sources = sources;
+    fe->diags = diags;
+    fe->options = options ? options : &none;
+    fe->schedules = schedules;
+    if (schedules)
+        *schedules = (ScheduleList){0};
+    fe->module =
+        ir_module_new(arena, interner,
+                      intern_cstr(interner, fe->options->target ? fe->options->target : "sm_80"));
+    load_modules(fe, file);
+    bool found = false;
+    for (uint32_t i = 0; i < file->decls.len; i++) {
+        const Decl *d = file->decls.data[i];
+        if (d->kind != DECL_KERNEL ||
+            (fe->options->kernel && strcmp(fe->options->kernel, d->name.text)))
+            continue;
+        found = true;
+        kernel_lower(fe, d);
+    }
+    if (fe->options->kernel && !found && !file->has_errors)
+        fe_error(fe, DIAG_UNKNOWN_NAME, (Span){0}, "the file has no kernel `%s`",
+                 fe->options->kernel);
+    return fe->module;
+}

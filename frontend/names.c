@@ -1,0 +1,316 @@
+/* Names: scopes of a kernel or fn body, top-level lookup through imports, axes and element types.
+ *
+ * Input: names of the tree. Output: entries, globals, axes. Order of search: the open scopes down
+ * to the floor of the fn being inlined, the module's own top level, its imports (a name in two of
+ * them needs `nn.softmax`), then the builtins. Shadowing inside a body is an error.
+ */
+#include "frontend/fe.h"
+
+#include <stdio.h>
+#include <string.h>
+
+Diag *fe_error(Fe *fe, DiagId id, Span span, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    Diag *d = diag_vadd(fe->diags, id, span, format, args);
+    va_end(args);
+    return d;
+}
+
+Val fe_unsupported(Fe *fe, Span span, const char *what) {
+    fe_error(fe, DIAG_UNSUPPORTED, span, "%s: not supported yet", what);
+    return val_poison();
+}
+
+void scope_open(Fe *fe, uint32_t *mark) {
+    *mark = fe->entries.len;
+}
+
+void scope_close(Fe *fe, uint32_t mark) {
+    fe->entries.len = mark;
+}
+
+Entry *scope_find(Fe *fe, Str name) {
+    for (uint32_t i = fe->entries.len; i > fe->floor; i--)
+        if (fe->entries.data[i - 1].name == name)
+            return &fe->entries.data[i - 1];
+    return NULL;
+}
+
+Entry *scope_add(Fe *fe, EntryKind kind, Name name) {
+    Entry *old = scope_find(fe, name.text);
+    if (old && old->kind != ENTRY_POISON) {
+        Diag *d = fe_error(fe, DIAG_SHADOWED, name.span,
+                           "`%s` is the name of something in scope already", name.text);
+        diag_note(fe->diags, d, old->span, "`%s` is declared here", name.text);
+        diag_hint(fe->diags, d, "pick another name, for example `%s2`", name.text);
+    }
+    vec_push(
+        fe->arena, &fe->entries,
+        ((Entry){.kind = kind, .name = name.text, .span = name.span, .in_nest = fe->nest != NULL}));
+    return &vec_last(&fe->entries);
+}
+
+void scope_let(Fe *fe, Name name, Val val) {
+    if (!strcmp(name.text, "_"))
+        return;
+    Entry *e = scope_add(fe, val_ok(val) ? ENTRY_LET : ENTRY_POISON, name);
+    e->val = val;
+}
+
+/* --- top level ------------------------------------------------------------------------------ */
+
+static const Decl *module_decl(const SourceModule *m, Str name) {
+    for (uint32_t i = 0; i < m->ast->decls.len; i++) {
+        const Decl *d = m->ast->decls.data[i];
+        if ((d->kind == DECL_FN || d->kind == DECL_CONST) && d->name.text == name)
+            return d;
+    }
+    return NULL;
+}
+
+static bool find_in_module(Fe *fe, Name module, Name name, Global *out) {
+    for (uint32_t i = 0; i < fe->names->imports.len; i++) {
+        SourceModule *m = fe->names->imports.data[i];
+        if (m->last == module.text) {
+            const Decl *d = module_decl(m, name.text);
+            *out = (Global){m, d};
+            if (!d)
+                fe_error(fe, DIAG_UNKNOWN_NAME, name.span, "module `%s` has no `%s`", m->dotted,
+                         name.text);
+            return true;
+        }
+    }
+    Diag *d =
+        fe_error(fe, DIAG_UNKNOWN_NAME, module.span, "no module `%s` is imported", module.text);
+    diag_hint(fe->diags, d, "write `import std.%s;` at the top of the file", module.text);
+    *out = (Global){0};
+    return true;
+}
+
+bool global_find(Fe *fe, Name module, Name name, Global *out) {
+    *out = (Global){0};
+    if (module.text)
+        return find_in_module(fe, module, name, out);
+    const Decl *d = module_decl(fe->names, name.text);
+    if (d) {
+        *out = (Global){fe->names, d};
+        return true;
+    }
+    SourceModule *first = NULL;
+    for (uint32_t i = 0; i < fe->names->imports.len; i++) {
+        SourceModule *m = fe->names->imports.data[i];
+        const Decl *found = module_decl(m, name.text);
+        if (!found)
+            continue;
+        if (first) {
+            Diag *e = fe_error(fe, DIAG_AMBIGUOUS, name.span, "`%s` is in `%s` and in `%s`",
+                               name.text, first->dotted, m->dotted);
+            diag_note(fe->diags, e, out->decl->name.span, "one is here");
+            diag_note(fe->diags, e, found->name.span, "the other is here");
+            diag_hint(fe->diags, e, "write `%s.%s`", first->last, name.text);
+            out->decl = NULL;
+            return true;
+        }
+        first = m;
+        *out = (Global){m, found};
+    }
+    return first != NULL;
+}
+
+/* --- unknown names -------------------------------------------------------------------------- */
+
+static int min3(int a, int b, int c) {
+    int m = a < b ? a : b;
+    return m < c ? m : c;
+}
+
+/* Edits between two names (insert, delete, replace), at most 64 bytes of each. */
+static int edit_distance(const char *a, const char *b) {
+    int row[65], la = (int)strlen(a), lb = (int)strlen(b);
+    if (la > 64 || lb > 64)
+        return 99;
+    for (int j = 0; j <= lb; j++)
+        row[j] = j;
+    for (int i = 1; i <= la; i++) {
+        int diagonal = row[0];
+        row[0] = i;
+        for (int j = 1; j <= lb; j++) {
+            int old = row[j];
+            row[j] = min3(old + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
+            diagonal = old;
+        }
+    }
+    return row[lb];
+}
+
+static void consider(const char *name, const char *candidate, const char **best, int *distance) {
+    int d = edit_distance(name, candidate);
+    if (d < *distance) {
+        *distance = d;
+        *best = candidate;
+    }
+}
+
+static const char *nearest_name(Fe *fe, const char *name) {
+    const char *best = NULL;
+    int distance = strlen(name) > 4 ? 3 : 2;
+    for (uint32_t i = fe->floor; i < fe->entries.len; i++)
+        consider(name, fe->entries.data[i].name, &best, &distance);
+    for (uint32_t i = 0; i < fe->modules.len; i++) {
+        const AstFile *ast = fe->modules.data[i]->ast;
+        for (uint32_t k = 0; k < ast->decls.len; k++)
+            if (ast->decls.data[k]->kind == DECL_FN || ast->decls.data[k]->kind == DECL_CONST)
+                consider(name, ast->decls.data[k]->name.text, &best, &distance);
+    }
+    const char *builtin = builtin_nearest(fe, name, &distance);
+    return builtin ? builtin : best;
+}
+
+/* The library module that has `name`, when it is not imported. */
+static const char *known_in_library(const char *name) {
+    static const struct {
+        const char *name, *module;
+    } rows[] = {{"gelu", "std.nn"},      {"relu", "std.nn"},        {"silu", "std.nn"},
+                {"sigmoid", "std.nn"},   {"softmax", "std.nn"},     {"layernorm", "std.nn"},
+                {"rmsnorm", "std.nn"},   {"log_softmax", "std.nn"}, {"conv2d", "std.conv"},
+                {"maxpool", "std.conv"}, {"avgpool", "std.conv"},   {"depthwise", "std.conv"},
+                {"softplus", "std.math"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!strcmp(rows[i].name, name))
+            return rows[i].module;
+    return NULL;
+}
+
+void report_unknown(Fe *fe, Name name) {
+    Diag *d =
+        fe_error(fe, DIAG_UNKNOWN_NAME, name.span, "nothing in scope is named `%s`", name.text);
+    const char *module = known_in_library(name.text);
+    if (module) {
+        diag_hint(fe->diags, d, "write `import %s;` at the top of the file", module);
+        return;
+    }
+    const char *near = nearest_name(fe, name.text);
+    if (near)
+        diag_hint(fe->diags, d, "write `%s`", near);
+}
+
+/* --- axes and types ------------------------------------------------------------------------- */
+
+AxisInfo *axis_info(Fe *fe, const Axis *axis) {
+    while (fe->axis_info.len <= axis->id)
+        vec_push(fe->arena, &fe->axis_info, (AxisInfo){0});
+    return &fe->axis_info.data[axis->id];
+}
+
+Axis *axis_by_id(Fe *fe, uint16_t id) {
+    return fe->kernel->axis[id];
+}
+
+/* The default axis of a dim that is no parameter (a `where` or a generic value), at its first use:
+ * declared behind the ops that define the dims, so that every nest sees it. */
+static Axis *dim_axis_late(Fe *fe, Entry *entry) {
+    Builder b = fe->prologue && fe->prologue->next
+                    ? ir_builder_before(fe->kernel, fe->prologue->next)
+                : fe->prologue || !fe->kernel->body->first
+                    ? ir_builder_at_end(fe->kernel, fe->kernel->body)
+                    : ir_builder_before(fe->kernel, fe->kernel->body->first);
+    b.span = entry->span;
+    Value *hi = val_cast(fe, entry->val, DT_INDEX, entry->span);
+    Axis *axis = ir_axis_window(&b, entry->name, NULL, ir_index(fe->kernel, 0), hi, 0);
+    AxisInfo *info = axis_info(fe, axis);
+    info->axis = axis;
+    info->lo = ir_index(fe->kernel, 0);
+    info->hi = hi;
+    return axis;
+}
+
+Axis *entry_axis(Fe *fe, Entry *entry) {
+    if (entry->kind == ENTRY_DIM && !entry->axis && val_ok(entry->val))
+        entry->axis = dim_axis_late(fe, entry);
+    return entry->axis;
+}
+
+static const char *entry_word(const Entry *e) {
+    switch (e->kind) {
+    case ENTRY_LET:
+        return "a value";
+    case ENTRY_VAR:
+        return "a `var`";
+    case ENTRY_AXIS:
+        return "an axis";
+    case ENTRY_DIM:
+        return "a dim";
+    case ENTRY_TENSOR:
+        return "a tensor";
+    case ENTRY_TYPE:
+        return "a type";
+    case ENTRY_POISON:
+        break;
+    }
+    return "something wrong";
+}
+
+Axis *axis_find(Fe *fe, Name name) {
+    Entry *e = scope_find(fe, name.text);
+    if (!e) {
+        report_unknown(fe, name);
+        return NULL;
+    }
+    if (e->kind == ENTRY_AXIS || e->kind == ENTRY_DIM)
+        return entry_axis(fe, e);
+    if (e->kind == ENTRY_POISON)
+        return NULL;
+    Diag *d = fe_error(fe, DIAG_NOT_AN_AXIS, name.span, "`%s` is %s, not an axis", name.text,
+                       entry_word(e));
+    diag_note(fe->diags, d, e->span, "`%s` is declared here", name.text);
+    if (e->kind == ENTRY_LET && e->val.kind == VAL_VALUE && e->val.v->kind == VALUE_ARG)
+        diag_hint(fe->diags, d, "bind it by `%s in tiles(...)` to make it an axis", name.text);
+    return NULL;
+}
+
+DType type_find(Fe *fe, const TypeRef *type) {
+    if (type->dtype != DT_NONE)
+        return type->dtype;
+    Entry *e = scope_find(fe, type->name.text);
+    if (e && e->kind == ENTRY_TYPE)
+        return e->dtype;
+    if (e && e->kind == ENTRY_POISON)
+        return DT_NONE;
+    Diag *d = fe_error(fe, DIAG_UNKNOWN_TYPE, type->name.span, "`%s` is not an element type",
+                       type->name.text);
+    if (e)
+        diag_note(fe->diags, d, e->span, "`%s` is declared here as %s", type->name.text,
+                  entry_word(e));
+    else
+        diag_hint(fe->diags, d, "declare it in the kernel's generics: `<%s: float>`",
+                  type->name.text);
+    return DT_NONE;
+}
+
+bool type_axes(Fe *fe, const TypeRef *type, AxisSet *out) {
+    bool ok = true;
+    *out = axes_none();
+    for (uint32_t i = 0; i < type->dims.len; i++) {
+        const Expr *e = type->dims.data[i];
+        if (e->kind != EXPR_NAME || e->name.module.text) {
+            if (e->kind != EXPR_ERROR)
+                fe_error(fe, DIAG_NOT_AN_AXIS, e->span,
+                         "a tile's type names axes; this is an expression");
+            ok = false;
+            continue;
+        }
+        Axis *axis = axis_find(fe, e->name.name);
+        if (!axis) {
+            ok = false;
+            continue;
+        }
+        if (axes_has(*out, axis->id))
+            fe_error(fe, DIAG_AXIS_TWICE, e->span, "axis `%s` is named twice", axis->name);
+        if (!axes_add(out, axis->id)) {
+            fe_error(fe, DIAG_TOO_MANY_AXES, e->span, "a value has at most %d axes", AXES_MAX);
+            ok = false;
+        }
+    }
+    return ok;
+}

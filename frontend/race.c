@@ -1,0 +1,525 @@
+/* Races: no element of a tensor is written twice by one store or by two iterations of a nest.
+ *
+ * Input: a store with its index values. Output: the attribute `det` (per dim, the binder or axis
+ * that the index there determines, or `_`), or a report that names what is not determined.
+ *
+ * A set D of determined variables (binders, iotas) grows to a fixed point. An index value is a sum
+ * of terms; when all but one term depend only on D and that one is c*x, x is determined. Mixed
+ * radix sums determine all their digits, x / C together with x % C determines x, an equality that
+ * holds around the store determines its variable, and an axis that walks the chunk p*c ..
+ * min(M, (p + 1)*c) or the segment s[e] .. s[e + 1] determines p or e.
+ */
+#include "frontend/fe.h"
+
+#include <string.h>
+
+enum { TERMS_MAX = 16, VARS_MAX = 40 };
+
+typedef struct Term {
+    Value *leaf;
+    int64_t scale;
+    Value *factor; /* a symbolic factor, or NULL */
+} Term;
+
+typedef struct Sum {
+    Term term[TERMS_MAX];
+    int n;
+    bool ok;
+} Sum;
+
+typedef struct Vars {
+    Value *v[VARS_MAX];
+    int n;
+    bool all; /* too many to follow: depends on anything */
+} Vars;
+
+typedef struct Proof {
+    Fe *fe;
+    Vars known;
+    AxisSet axes;
+    Value **index;
+    int rank;
+    const char *det[RANK_MAX];
+} Proof;
+
+static bool vars_has(const Vars *s, const Value *v) {
+    for (int i = 0; i < s->n; i++)
+        if (s->v[i] == v)
+            return true;
+    return false;
+}
+
+static void vars_add(Vars *s, Value *v) {
+    if (vars_has(s, v))
+        return;
+    if (s->n == VARS_MAX)
+        s->all = true;
+    else
+        s->v[s->n++] = v;
+}
+
+/* --- what a value depends on ---------------------------------------------------------------- */
+
+static void vars_drop(Vars *s, const Value *v) {
+    for (int i = 0; i < s->n; i++)
+        if (s->v[i] == v)
+            s->v[i--] = s->v[--s->n];
+}
+
+static void depends(Value *v, Vars *out, int depth) {
+    if (depth > 200)
+        out->all = true;
+    if (out->all || v->kind == VALUE_CONST || v->kind == VALUE_PARAM)
+        return;
+    if (v->kind != VALUE_OP || v->def->nregion > 0) {
+        vars_add(out, v);
+        return;
+    }
+    Op *op = v->def;
+    if (op->kind == OP_BEGIN || op->kind == OP_END) {
+        vars_add(out, op->axes[0]->iota);
+        return;
+    }
+    bool removes = op->kind == OP_REDUCE || op->kind == OP_DOT || op->kind == OP_ARGREDUCE;
+    if (removes || op->kind == OP_TAKE) {
+        Vars inner = {0};
+        depends(op->in[0], &inner, depth + 1);
+        if (op->kind == OP_DOT)
+            depends(op->in[1], &inner, depth + 1);
+        for (int i = 0; i < op->naxes; i++)
+            vars_drop(&inner, op->axes[i]->iota);
+        for (int i = 0; i < inner.n; i++)
+            vars_add(out, inner.v[i]);
+        out->all |= inner.all;
+        if (removes)
+            return;
+    }
+    for (int i = op->kind == OP_TAKE ? 1 : 0; i < op->nin; i++)
+        depends(op->in[i], out, depth + 1);
+}
+
+static bool is_known(const Proof *p, Value *v) {
+    Vars d = {0};
+    depends(v, &d, 0);
+    if (d.all)
+        return false;
+    for (int i = 0; i < d.n; i++)
+        if (!vars_has(&p->known, d.v[i]))
+            return false;
+    return true;
+}
+
+static bool is_invariant(Value *v) {
+    Vars d = {0};
+    depends(v, &d, 0);
+    return d.n == 0 && !d.all;
+}
+
+/* --- sums ----------------------------------------------------------------------------------- */
+
+static void sum_add(Sum *s, Value *leaf, int64_t scale, Value *factor) {
+    for (int i = 0; i < s->n; i++)
+        if (s->term[i].leaf == leaf && s->term[i].factor == factor) {
+            s->term[i].scale += scale;
+            return;
+        }
+    if (s->n == TERMS_MAX)
+        s->ok = false;
+    else
+        s->term[s->n++] = (Term){leaf, scale, factor};
+}
+
+static bool is_negative(const Value *v) {
+    return v->kind == VALUE_CONST && v->u.i < 0;
+}
+
+static void sum_of(Sum *s, Value *v, int64_t scale) {
+    if (v->kind == VALUE_CONST)
+        return;
+    Op *op = v->kind == VALUE_OP ? v->def : NULL;
+    if (!op) {
+        sum_add(s, v, scale, NULL);
+        return;
+    }
+    if (op->kind == OP_ADD || op->kind == OP_SUB) {
+        sum_of(s, op->in[0], scale);
+        sum_of(s, op->in[1], op->kind == OP_ADD ? scale : -scale);
+    } else if (op->kind == OP_MUL && op->in[1]->kind == VALUE_CONST) {
+        sum_of(s, op->in[0], scale * op->in[1]->u.i);
+    } else if (op->kind == OP_MUL && op->in[0]->kind == VALUE_CONST) {
+        sum_of(s, op->in[1], scale * op->in[0]->u.i);
+    } else if (op->kind == OP_MUL && is_invariant(op->in[1])) {
+        sum_add(s, op->in[0], scale, op->in[1]);
+    } else if (op->kind == OP_MUL && is_invariant(op->in[0])) {
+        sum_add(s, op->in[1], scale, op->in[0]);
+    } else if (op->kind == OP_NEG) {
+        sum_of(s, op->in[0], -scale);
+    } else if (op->kind == OP_CAST && dtype_is_integer(op->in[0]->type.dtype)) {
+        sum_of(s, op->in[0], scale);
+    } else if (op->kind == OP_SELECT && is_negative(op->in[2])) {
+        sum_of(s, op->in[1], scale); /* outside: dropped */
+    } else if (op->kind == OP_SELECT && is_negative(op->in[1])) {
+        sum_of(s, op->in[2], scale);
+    } else {
+        sum_add(s, v, scale, NULL);
+    }
+}
+
+static bool is_variable(const Value *v) {
+    return v->kind == VALUE_IOTA || v->kind == VALUE_ARG;
+}
+
+/* --- ranges of variables -------------------------------------------------------------------- */
+
+static bool variable_range(Fe *fe, const Value *v, Value **lo, Value **hi) {
+    if (v->kind == VALUE_IOTA) {
+        AxisInfo *info = axis_info(fe, v->axis);
+        *lo = v->axis->is_dim ? ir_index(fe->kernel, 0) : info->lo;
+        *hi = v->axis->is_dim ? v->axis->extent : info->hi;
+        return *lo && *hi;
+    }
+    const Op *op = v->region->owner;
+    if (!op)
+        return false;
+    for (int i = 0; i < op->nbinders; i++)
+        if (op->binder[i].var == v && !op->binder[i].has_step) {
+            *lo = op_binder_lo(op, i);
+            *hi = op_binder_hi(op, i);
+            return true;
+        }
+    return false;
+}
+
+/* Digits: x*C + y with y in 0..C, for constant or symbolic C. */
+static bool is_digit_below(Fe *fe, const Term *low, const Term *high) {
+    Value *lo, *hi;
+    if (!variable_range(fe, low->leaf, &lo, &hi) || !value_is_int(lo, 0))
+        return false;
+    if (low->factor || low->scale == 0)
+        return false;
+    int64_t unit = low->scale < 0 ? -low->scale : low->scale;
+    int64_t step = high->scale < 0 ? -high->scale : high->scale;
+    if (high->factor)
+        return unit == 1 && step >= 1 && high->factor == hi;
+    return hi->kind == VALUE_CONST && hi->u.i > 0 && hi->u.i <= step / unit;
+}
+
+/* --- growing D ------------------------------------------------------------------------------ */
+
+static void learn(Proof *p, Value *v);
+
+/* The index of a load of rank 1 behind casts, or NULL. */
+static Value *loaded_at(Value *v, Mem **mem) {
+    while (v->kind == VALUE_OP && v->def->kind == OP_CAST)
+        v = v->def->in[0];
+    if (v->kind != VALUE_OP || v->def->kind != OP_LOAD || v->def->mem[0].nidx != 1)
+        return NULL;
+    *mem = v->def->mem[0].mem;
+    return v->def->in[v->def->mem[0].first];
+}
+
+/* hi - lo == step along x, as sums: hi has the terms of lo and the constant or factor once more. */
+static Value *single_variable(Value *v) {
+    Sum s = {.ok = true};
+    sum_of(&s, v, 1);
+    return s.ok && s.n == 1 && is_variable(s.term[0].leaf) && s.term[0].scale != 0 &&
+                   !s.term[0].factor
+               ? s.term[0].leaf
+               : NULL;
+}
+
+static bool is_plus_one(const Value *v, const Value *base) {
+    return v->kind == VALUE_OP && v->def->kind == OP_ADD &&
+           ((v->def->in[0] == base && value_is_int(v->def->in[1], 1)) ||
+            (v->def->in[1] == base && value_is_int(v->def->in[0], 1)));
+}
+
+static bool is_product(const Value *v, Value **a, Value **b) {
+    if (v->kind != VALUE_OP || v->def->kind != OP_MUL)
+        return false;
+    *a = v->def->in[0];
+    *b = v->def->in[1];
+    return true;
+}
+
+/* `hi` of the chunk that starts at p*c: min(M, (p + 1)*c) or (p + 1)*c. */
+static bool is_chunk_end(const Value *hi, const Value *p, const Value *c) {
+    if (hi->kind == VALUE_OP && hi->def->kind == OP_MIN)
+        return is_chunk_end(hi->def->in[0], p, c) || is_chunk_end(hi->def->in[1], p, c);
+    Value *a, *b;
+    if (is_product(hi, &a, &b))
+        return (b == c && is_plus_one(a, p)) || (a == c && is_plus_one(b, p));
+    if (hi->kind == VALUE_OP && hi->def->kind == OP_ADD) {
+        Value *l = hi->def->in[0], *r = hi->def->in[1];
+        return (r == c && is_product(l, &a, &b) && ((a == p && b == c) || (a == c && b == p)));
+    }
+    return false;
+}
+
+/* What the window of a determined axis determines. */
+static void learn_window(Proof *p, const Value *iota) {
+    AxisInfo *info = axis_info(p->fe, iota->axis);
+    if (iota->axis->like && !axes_has(p->axes, iota->axis->like->id))
+        learn(p, iota->axis->like->iota);
+    if (!info->lo || !info->hi)
+        return;
+    Mem *s0, *s1;
+    Value *e0 = loaded_at(info->lo, &s0), *e1 = loaded_at(info->hi, &s1);
+    if (e0 && e1 && s0 == s1 && is_plus_one(e1, e0)) {
+        Value *e = single_variable(e0);
+        if (e)
+            learn(p, e);
+        return;
+    }
+    Value *a, *b;
+    if (!is_product(info->lo, &a, &b))
+        return;
+    if (is_variable(a) && is_invariant(b) && is_chunk_end(info->hi, a, b))
+        learn(p, a);
+    else if (is_variable(b) && is_invariant(a) && is_chunk_end(info->hi, b, a))
+        learn(p, b);
+}
+
+static void learn(Proof *p, Value *v) {
+    if (vars_has(&p->known, v))
+        return;
+    vars_add(&p->known, v);
+    if (v->kind == VALUE_IOTA)
+        learn_window(p, v);
+}
+
+static const char *variable_name(const Value *v) {
+    return v->kind == VALUE_IOTA ? v->axis->name : v->name;
+}
+
+/* All unknown terms of a dim are digits of one number. */
+static bool learn_digits(Proof *p, int dim, Term *unknown, int n) {
+    for (int i = 1; i < n; i++)
+        for (int j = i; j > 0 && is_digit_below(p->fe, &unknown[j], &unknown[j - 1]) == false;
+             j--) {
+            Term t = unknown[j];
+            unknown[j] = unknown[j - 1];
+            unknown[j - 1] = t;
+        }
+    for (int i = 0; i + 1 < n; i++)
+        if (!is_digit_below(p->fe, &unknown[i + 1], &unknown[i]))
+            return false;
+    p->det[dim] = variable_name(unknown[0].leaf);
+    for (int i = 0; i < n; i++)
+        learn(p, unknown[i].leaf);
+    return true;
+}
+
+static bool learn_dim(Proof *p, int dim) {
+    Sum s = {.ok = true};
+    sum_of(&s, p->index[dim], 1);
+    if (!s.ok)
+        return false;
+    Term unknown[TERMS_MAX];
+    int n = 0;
+    for (int i = 0; i < s.n; i++) {
+        const Term *t = &s.term[i];
+        if (t->scale == 0 || is_known(p, t->leaf))
+            continue;
+        if (!is_variable(t->leaf))
+            return false;
+        unknown[n++] = *t;
+    }
+    if (n == 1 && !unknown[0].factor) {
+        p->det[dim] = variable_name(unknown[0].leaf);
+        learn(p, unknown[0].leaf);
+        return true;
+    }
+    return n > 1 && learn_digits(p, dim, unknown, n);
+}
+
+/* x / C in one dim and x % C in another. */
+static bool learn_quotient(Proof *p) {
+    for (int i = 0; i < p->rank; i++) {
+        const Value *q = p->index[i];
+        if (q->kind != VALUE_OP || (q->def->kind != OP_DIV && q->def->kind != OP_FLOORDIV))
+            continue;
+        for (int j = 0; j < p->rank; j++) {
+            const Value *r = p->index[j];
+            if (r->kind != VALUE_OP || (r->def->kind != OP_REM && r->def->kind != OP_MOD) ||
+                r->def->in[0] != q->def->in[0] || r->def->in[1] != q->def->in[1])
+                continue;
+            Value *x = single_variable(q->def->in[0]);
+            if (!x || vars_has(&p->known, x))
+                continue;
+            p->det[i] = p->det[j] = variable_name(x);
+            learn(p, x);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool learn_equal(Proof *p, const Value *c) {
+    if (c->kind != VALUE_OP)
+        return false;
+    if (c->def->kind == OP_AND)
+        return learn_equal(p, c->def->in[0]) | learn_equal(p, c->def->in[1]);
+    if (c->def->kind != OP_CMP || c->def->sub != CMP_EQ)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        Value *x = c->def->in[i], *other = c->def->in[1 - i];
+        if (!is_known(p, other))
+            continue;
+        if (x->kind == VALUE_OP && x->def->kind == OP_BEGIN &&
+            !axes_has(p->axes, x->def->axes[0]->id))
+            x = x->def->axes[0]->iota;
+        else
+            x = x->type.axes.n == 0 ? single_variable(x) : NULL;
+        if (!x || vars_has(&p->known, x))
+            continue;
+        learn(p, x);
+        return true;
+    }
+    return false;
+}
+
+static void grow(Proof *p) {
+    bool more = true;
+    while (more) {
+        more = false;
+        for (int d = 0; d < p->rank; d++)
+            if (!p->det[d])
+                more |= learn_dim(p, d);
+        if (!more)
+            more = learn_quotient(p);
+        for (uint32_t i = 0; !more && i < p->fe->guards.len; i++)
+            more = learn_equal(p, p->fe->guards.data[i]);
+    }
+}
+
+/* --- the check ------------------------------------------------------------------------------ */
+
+static bool has_one_value(Fe *fe, const Value *v) {
+    Value *lo, *hi;
+    return variable_range(fe, v, &lo, &hi) && lo->kind == VALUE_CONST && hi->kind == VALUE_CONST &&
+           hi->u.i - lo->u.i <= 1;
+}
+
+static void report_binder(Fe *fe, Tensor *t, const char *name, Span span, Span note) {
+    Diag *d = fe_error(fe, DIAG_RACE, span, "iterations of `%s` may write the same element of `%s`",
+                       name, t->mem->name);
+    diag_note(fe->diags, d, note, "`%s` is bound here", name);
+    diag_hint(fe->diags, d, "index `%s` by `%s`, or write `atomic %s += ...` or `scatter %s = ...`",
+              t->mem->name, name, span_text(fe, span), span_text(fe, span));
+}
+
+static void report_axis(Fe *fe, Tensor *t, const char *name, Span span) {
+    Diag *d = fe_error(fe, DIAG_RACE, span, "elements along `%s` may meet in one element of `%s`",
+                       name, t->mem->name);
+    diag_hint(fe->diags, d,
+              "write `scatter %s = ...` if any of them may win, or `atomic %s += ...` to add them",
+              span_text(fe, span), span_text(fe, span));
+}
+
+static Value *binder_variable(const Binder *b) {
+    return b->axis ? b->axis->iota : b->var;
+}
+
+static void set_det(Proof *p, Op *store) {
+    Str names[RANK_MAX];
+    for (int i = 0; i < p->rank; i++)
+        names[i] = intern_cstr(p->fe->interner, p->det[i] ? p->det[i] : "_");
+    op_set_names(p->fe->kernel, store, ATTR_det, p->rank, names);
+}
+
+void race_check_store(Fe *fe, Tensor *t, Op *store, Value *const *index, AxisSet axes, Span span) {
+    Proof p = {.fe = fe, .axes = axes, .rank = t->mem->rank};
+    p.index = ARENA_ARRAY(fe->arena, Value *, (size_t)p.rank + 1);
+    for (int i = 0; i < p.rank; i++)
+        p.index[i] = index[i];
+    for (int i = 0; fe->nest && i < fe->nest->nbinders; i++) {
+        Value *v = binder_variable(&fe->nest->binder[i]);
+        if (has_one_value(fe, v))
+            learn(&p, v);
+    }
+    grow(&p);
+    for (int i = 0; fe->nest && i < fe->nest->nbinders; i++) {
+        const Binder *b = &fe->nest->binder[i];
+        Value *v = binder_variable(b);
+        if (!vars_has(&p.known, v)) {
+            report_binder(fe, t, variable_name(v), span, fe->nest->span);
+            return;
+        }
+    }
+    for (int i = 0; i < axes.n; i++) {
+        Axis *axis = axis_by_id(fe, axes.id[i]);
+        if (!vars_has(&p.known, axis->iota)) {
+            report_axis(fe, t, axis->name, span);
+            return;
+        }
+    }
+    if (fe->nest)
+        set_det(&p, store);
+}
+
+/* --- stores against other accesses of the nest ---------------------------------------------- */
+
+static bool same_value(const Value *a, const Value *b, int depth) {
+    if (a == b)
+        return true;
+    if (depth > 40 || a->kind != VALUE_OP || b->kind != VALUE_OP)
+        return false;
+    const Op *x = a->def, *y = b->def;
+    if (x->kind != y->kind || x->sub != y->sub || x->nin != y->nin || x->naxes != y->naxes ||
+        !type_equal(a->type, b->type) || !op_has(x->kind, TRAIT_PURE) || x->nregion || x->nmem)
+        return false;
+    for (int i = 0; i < x->naxes; i++)
+        if (x->axes[i] != y->axes[i])
+            return false;
+    for (int i = 0; i < x->nin; i++)
+        if (!same_value(x->in[i], y->in[i], depth + 1))
+            return false;
+    return true;
+}
+
+static Value *access_index(const Op *op, int dim) {
+    return op->in[op->mem[0].first + dim];
+}
+
+/* The store and the other access agree in the dims that determine the binders. */
+static bool agree(Fe *fe, const Op *store, const Op *other) {
+    const Attr *det = op_attr(store, ATTR_det);
+    if (!det)
+        return true; /* reported already */
+    for (int i = 0; i < fe->nest->nbinders; i++) {
+        Value *v = binder_variable(&fe->nest->binder[i]);
+        if (has_one_value(fe, v))
+            continue;
+        bool direct = false, equal = true;
+        for (int d = 0; d < det->n; d++) {
+            bool is_it = !strcmp(det->names[d], variable_name(v));
+            direct |= is_it;
+            if (is_it)
+                equal &= same_value(access_index(store, d), access_index(other, d), 0);
+        }
+        for (int d = 0; !direct && d < det->n; d++)
+            if (strcmp(det->names[d], "_"))
+                equal &= same_value(access_index(store, d), access_index(other, d), 0);
+        if (!equal)
+            return false;
+    }
+    return true;
+}
+
+void race_check_nest(Fe *fe, uint32_t first) {
+    for (uint32_t i = first; i < fe->accesses.len; i++) {
+        const Access *store = &fe->accesses.data[i];
+        for (uint32_t j = first; store->is_store && j < fe->accesses.len; j++) {
+            const Access *other = &fe->accesses.data[j];
+            bool skip = i == j || other->tensor != store->tensor || (other->is_store && j < i);
+            if (skip || agree(fe, store->op, other->op))
+                continue;
+            Diag *d = fe_error(fe, DIAG_RACE, store->op->span,
+                               "one iteration writes elements of `%s` that another may %s",
+                               store->tensor->mem->name, other->is_store ? "write" : "read");
+            diag_note(fe->diags, d, other->op->span, "the other access is here");
+            diag_hint(fe->diags, d, "write to a `temp` first, or use equal indices in both");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+/* `schedule { }` clauses: entries for one kernel instance.
+ *
+ * Input: the clauses of a declaration, the target, -D. Output: a Schedule in the list. The first
+ * alternative counts; a clause for the target overrides one for every target; `-D kernel.name=v`
+ * overrides both. An entry names a binder, a dim, a generic value with a default, or a known word.
+ */
+#include "frontend/fe.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool clause_counts(Fe *fe, const AstSchedule *s) {
+    return !s->target.text || (fe->options->target && !strcmp(fe->options->target, s->target.text));
+}
+
+static int64_t alt_value(const ScheduleAlt *alt) {
+    switch (alt->kind) {
+    case ALT_INT:
+        return alt->integer;
+    case ALT_BOOL:
+        return alt->boolean;
+    case ALT_CALL:
+        return alt->args.len && alt->args.data[0].kind == ALT_INT ? alt->args.data[0].integer : 0;
+    case ALT_NAME:
+        break;
+    }
+    return 0;
+}
+
+bool schedule_value(Fe *fe, const Decl *decl, Str name, int64_t *value) {
+    bool found = false;
+    for (uint32_t i = 0; i < decl->kernel.schedules.len; i++) {
+        const AstSchedule *s = &decl->kernel.schedules.data[i];
+        for (uint32_t k = 0; clause_counts(fe, s) && k < s->entries.len; k++) {
+            const AstEntry *e = &s->entries.data[k];
+            if (e->name.text != name || e->has_args)
+                continue;
+            *value = alt_value(&e->alts.data[0]);
+            found = true;
+        }
+    }
+    return found;
+}
+
+/* --- which names there are ------------------------------------------------------------------ */
+
+static bool binders_have(const BinderVec *v, Str name) {
+    for (uint32_t i = 0; i < v->len; i++)
+        if (v->data[i].name.text == name)
+            return true;
+    return false;
+}
+
+static bool block_binds(const Block *block, Str name);
+
+static bool stmt_binds(const Stmt *s, Str name) {
+    if (!s)
+        return false;
+    switch (s->kind) {
+    case STMT_AXIS:
+        return binders_have(&s->axis, name);
+    case STMT_PARALLEL:
+    case STMT_FOR:
+        return binders_have(&s->loop.binders, name) || block_binds(s->loop.body, name);
+    case STMT_WHILE:
+        return block_binds(s->while_.body, name);
+    case STMT_IF:
+        return block_binds(s->if_.then, name) || stmt_binds(s->if_.otherwise, name);
+    case STMT_BLOCK:
+        return block_binds(s->block, name);
+    case STMT_LET:
+    case STMT_VAR:
+    case STMT_TEMP:
+    case STMT_BREAK:
+    case STMT_CONTINUE:
+    case STMT_RETURN:
+    case STMT_ASSIGN:
+    case STMT_ATOMIC:
+    case STMT_SCATTER:
+    case STMT_EXPR:
+        break;
+    }
+    return false;
+}
+
+static bool block_binds(const Block *block, Str name) {
+    for (uint32_t i = 0; i < block->stmts.len; i++)
+        if (stmt_binds(block->stmts.data[i], name))
+            return true;
+    return false;
+}
+
+static bool is_known(Fe *fe, const Decl *decl, Str name) {
+    static const char *const words[] = {"warps",  "stages",  "persistent", "order",
+                                        "unroll", "cluster", "precision"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(words[i], name))
+            return true;
+    Entry *e = scope_find(fe, name);
+    return (e && (e->kind == ENTRY_DIM || e->kind == ENTRY_LET)) ||
+           block_binds(decl->kernel.body, name);
+}
+
+static bool check_entry(Fe *fe, const Decl *decl, const AstEntry *e) {
+    Name name = e->has_args && e->args.len ? e->args.data[0] : e->name;
+    if (e->has_args && (strcmp(e->name.text, "split") || e->args.len != 1)) {
+        Diag *d = fe_error(fe, DIAG_BAD_SCHEDULE, e->span, "`%s(...)` is not a schedule entry",
+                           e->name.text);
+        diag_hint(fe->diags, d, "write `split(k) = ...`");
+        return false;
+    }
+    if (is_known(fe, decl, name.text))
+        return true;
+    Diag *d =
+        fe_error(fe, DIAG_BAD_SCHEDULE, name.span,
+                 "`%s` is no binder, dim or generic value of `%s`", name.text, decl->name.text);
+    diag_hint(fe->diags, d,
+              "name a binder of its loops, or one of: warps, stages, persistent, order");
+    return false;
+}
+
+/* --- entries -------------------------------------------------------------------------------- */
+
+typedef VEC(ScheduleEntry) EntryList;
+
+static ScheduleEntry make_entry(Fe *fe, const Decl *decl, const AstEntry *e) {
+    const ScheduleAlt *alt = &e->alts.data[0];
+    ScheduleEntry out = {.name = e->name.text,
+                         .of = e->has_args ? e->args.data[0].text : NULL,
+                         .value = alt_value(alt),
+                         .word =
+                             alt->kind == ALT_NAME || alt->kind == ALT_CALL ? alt->name.text : NULL,
+                         .span = e->span};
+    const char *text;
+    if (!out.of && define_find(fe, decl->name.text, e->name.text, &text)) {
+        out.value = !strcmp(text, "true") ? 1 : strtoll(text, NULL, 0);
+        out.word = NULL;
+    }
+    return out;
+}
+
+static void put_entry(Fe *fe, EntryList *list, ScheduleEntry entry) {
+    for (uint32_t i = 0; i < list->len; i++)
+        if (list->data[i].name == entry.name && list->data[i].of == entry.of) {
+            list->data[i] = entry;
+            return;
+        }
+    vec_push(fe->arena, list, entry);
+}
+
+/* Clauses without a target first, so that one with it overrides. */
+void schedule_lower(Fe *fe, const Decl *decl, const char *instance) {
+    EntryList list = {0};
+    for (int own = 0; own < 2; own++)
+        for (uint32_t i = 0; i < decl->kernel.schedules.len; i++) {
+            const AstSchedule *s = &decl->kernel.schedules.data[i];
+            for (uint32_t k = 0; k < s->entries.len; k++)
+                if ((s->target.text != NULL) == (own == 1) &&
+                    check_entry(fe, decl, &s->entries.data[k]) && clause_counts(fe, s))
+                    put_entry(fe, &list, make_entry(fe, decl, &s->entries.data[k]));
+        }
+    if (list.len == 0 || !fe->schedules)
+        return;
+    ScheduleList *all = fe->schedules;
+    Schedule *items = ARENA_ARRAY(fe->arena, Schedule, (size_t)all->n + 1);
+    if (all->n)
+        memcpy(items, all->items, (size_t)all->n * sizeof *items);
+    items[all->n++] = (Schedule){
+        .kernel = intern_cstr(fe->interner, instance), .n = (int)list.len, .entry = list.data};
+    all->items = items;
+}

@@ -1,0 +1,324 @@
+/* Statements without regions: let, var, assignment, axis, expression statements, and dispatch.
+ *
+ * Input: the tree. Output: scope entries and ops. Variables are in SSA form from the start: an
+ * assignment replaces the entry's value, loops and ifs carry what they assign (control.c).
+ */
+#include "frontend/fe.h"
+
+#include <string.h>
+
+void bind_pattern(Fe *fe, const Pattern *p, Val v) {
+    if (!p->is_tuple) {
+        scope_let(fe, p->names.data[0], v);
+        return;
+    }
+    bool ok = v.kind == VAL_TUPLE && v.n == p->names.len;
+    if (!ok && val_ok(v))
+        fe_error(fe, DIAG_TUPLE, p->span, "%u names for %s", p->names.len, val_text(fe, v));
+    for (uint32_t i = 0; i < p->names.len; i++)
+        scope_let(fe, p->names.data[i], ok ? v.items[i] : val_poison());
+}
+
+/* A let has its value here and now: a tensor is read. */
+static Val let_value(Fe *fe, Val v, Span span) {
+    if (v.kind == VAL_TENSOR)
+        return val_force(fe, v, span);
+    if (v.kind == VAL_TUPLE)
+        for (uint32_t i = 0; i < v.n; i++)
+            v.items[i] = let_value(fe, v.items[i], span);
+    return val_settle(fe, v);
+}
+
+static void stmt_let(Fe *fe, const LetItem *item) {
+    fe->hint = item->pattern.is_tuple ? NULL : item->pattern.names.data[0].text;
+    Val v;
+    if (item->target) {
+        fe->hint = NULL;
+        v = stmt_atomic(fe, item->target, item->op, item->value, item->span, true);
+    } else {
+        v = expr_any(fe, item->value);
+    }
+    fe->hint = item->pattern.is_tuple ? NULL : item->pattern.names.data[0].text;
+    v = let_value(fe, v, item->value->span);
+    fe->hint = NULL;
+    bind_pattern(fe, &item->pattern, v);
+}
+
+/* --- variables ------------------------------------------------------------------------------ */
+
+static bool check_axes(Fe *fe, const char *name, AxisSet have, Val v, Span span, Span declared) {
+    if (axes_subset(v.axes, have))
+        return true;
+    AxisSet extra = axes_minus(v.axes, have);
+    Diag *d = fe_error(fe, DIAG_AXES_MISMATCH, span, "`%s` has %s, the value has %s", name,
+                       axes_text(fe, have), axes_text(fe, v.axes));
+    diag_note(fe->diags, d, declared, "`%s` is declared here", name);
+    diag_hint(fe->diags, d, "reduce the value, for example `sum%s(...)`, or declare `%s` with `%s`",
+              axes_text(fe, extra), name, axis_by_id(fe, extra.id[0])->name);
+    return false;
+}
+
+static void stmt_var(Fe *fe, const VarItem *item) {
+    DType type = DT_NONE;
+    AxisSet axes = axes_none();
+    bool ok = true;
+    if (item->type) {
+        type = type_find(fe, item->type);
+        ok = type_axes(fe, item->type, &axes) && type != DT_NONE;
+    }
+    fe->hint = item->name.text;
+    Val v = expr_value(fe, item->value);
+    fe->hint = NULL;
+    if (item->type && ok)
+        v = val_coerce(fe, v, type, false, item->value->span,
+                       arena_printf(fe->arena, "`%s`", item->name.text));
+    else
+        v = val_settle(fe, v);
+    ok = ok && val_ok(v);
+    if (ok && item->type)
+        ok = check_axes(fe, item->name.text, axes, v, item->value->span, item->name.span);
+    Entry *e = scope_add(fe, ok ? ENTRY_VAR : ENTRY_POISON, item->name);
+    if (!ok)
+        return;
+    e->dtype = val_dtype(v);
+    e->axes = item->type ? axes : v.axes;
+    e->val = v;
+}
+
+void var_set(Fe *fe, Entry *e, Val v, Span span) {
+    if (!val_ok(v))
+        return;
+    v = val_coerce(fe, v, e->dtype, false, span, arena_printf(fe->arena, "`%s`", e->name));
+    if (val_ok(v) && check_axes(fe, e->name, e->axes, v, span, e->span))
+        e->val = val_with_axes(v.v, e->axes);
+}
+
+static void assign_var(Fe *fe, const Stmt *s, Entry *entry) {
+    if (fe->nest && !entry->in_nest) {
+        Diag *d =
+            fe_error(fe, DIAG_PARALLEL_ASSIGN, s->assign.target->span,
+                     "`%s` is declared outside this `parallel`: its iterations are independent",
+                     entry->name);
+        diag_note(fe->diags, d, entry->span, "`%s` is declared here", entry->name);
+        diag_hint(fe->diags, d, "declare it inside, or store to a `temp`");
+        return;
+    }
+    BinaryOp op = assign_op_binary(s->assign.op);
+    ptrdiff_t at = entry - fe->entries.data; /* the vector may move */
+    Str name = entry->name;
+    Val old = val_with_axes(entry->val.v, entry->axes);
+    if (op == BINARY_NONE)
+        fe->hint = name;
+    Val v = expr_value(fe, s->assign.value);
+    fe->hint = NULL;
+    if (op != BINARY_NONE && val_ok(v)) {
+        bool done = false;
+        fe->hint = name;
+        if (op == BINARY_ADD)
+            v = op_accumulate(fe, old, v, s->assign.value, s->span, &done);
+        if (!done)
+            v = op_apply(fe, op, old, v, s->span);
+        fe->hint = NULL;
+    }
+    var_set(fe, &fe->entries.data[at], v, s->assign.value->span);
+}
+
+static const Expr *target_name(const Expr *target) {
+    const Expr *base = target->kind == EXPR_INDEX ? target->index.base : target;
+    return base->kind == EXPR_NAME ? base : NULL;
+}
+
+void stmt_assign(Fe *fe, const Stmt *s) {
+    const Expr *base = target_name(s->assign.target);
+    if (!base) {
+        if (s->assign.target->kind != EXPR_ERROR)
+            fe_error(fe, DIAG_NOT_ASSIGNABLE, s->assign.target->span,
+                     "only a `var` or a tensor's elements can be assigned");
+        return;
+    }
+    Name name = base->name.name;
+    Entry *e = scope_find(fe, name.text);
+    if (!e) {
+        report_unknown(fe, name);
+        return;
+    }
+    if (e->kind == ENTRY_POISON)
+        return;
+    if (e->kind == ENTRY_TENSOR) {
+        stmt_store(fe, s, e->tensor);
+        return;
+    }
+    if (e->kind == ENTRY_VAR && s->assign.target->kind == EXPR_NAME) {
+        assign_var(fe, s, e);
+        return;
+    }
+    Diag *d = fe_error(fe, DIAG_NOT_ASSIGNABLE, s->assign.target->span, "`%s` cannot be assigned",
+                       span_text(fe, s->assign.target->span));
+    diag_note(fe->diags, d, e->span, "`%s` is declared here", name.text);
+    if (e->kind == ENTRY_LET)
+        diag_hint(fe->diags, d, "declare it by `var %s = ...`", name.text);
+    else if (e->kind == ENTRY_VAR)
+        diag_hint(fe->diags, d, "assign the whole: `%s = cond ? new : %s`", name.text, name.text);
+}
+
+/* --- axes ----------------------------------------------------------------------------------- */
+
+bool range_bound(Fe *fe, const Expr *e, Value **out) {
+    *out = expr_index(fe, e);
+    if (!*out)
+        return false;
+    if ((*out)->type.axes.n == 0)
+        return true;
+    fe_error(fe, DIAG_NOT_SCALAR, e->span, "a range's bound is a scalar, this is index%s",
+             axes_text(fe, (*out)->type.axes));
+    return false;
+}
+
+static Entry *range_name(Fe *fe, const Expr *e) {
+    if (!e || e->kind != EXPR_NAME || e->name.module.text)
+        return NULL;
+    return scope_find(fe, e->name.name.text);
+}
+
+Axis *range_of(Fe *fe, const Range *r) {
+    Entry *e = range_name(fe, r->high);
+    if (!e || e->kind != ENTRY_DIM || !val_ok(e->val))
+        return NULL;
+    return entry_axis(fe, e);
+}
+
+static Axis *axis_in(Fe *fe, const AstBinder *b, Axis *other) {
+    AxisInfo *info = axis_info(fe, other);
+    if (info->parallel || info->sequential || (!other->is_dim && !info->lo))
+        return ir_axis_like(&fe->b, b->name.text, other->of, other, 0);
+    Value *lo, *hi;
+    axis_bounds(fe, other, &lo, &hi);
+    return ir_axis_window(&fe->b, b->name.text, other->is_dim ? other : other->of, lo, hi, 0);
+}
+
+void stmt_axis(Fe *fe, const AstBinder *b) {
+    const Range *r = &b->range;
+    Axis *axis = NULL;
+    Value *lo = NULL, *hi = NULL;
+    Entry *other = r->kind == RANGE_WHOLE ? range_name(fe, r->high) : NULL;
+    fe->b.span = b->span;
+    if (r->kind == RANGE_TILES) {
+        Diag *d = fe_error(fe, DIAG_BAD_RANGE, r->span, "`axis` is a whole range");
+        diag_hint(fe->diags, d, "write `axis %s in %s`, or bind tiles by `parallel` or `for`",
+                  b->name.text, span_text(fe, r->high->span));
+    } else if (r->step) {
+        fe_error(fe, DIAG_BAD_RANGE, r->step->span, "an axis has no step");
+    } else if (other && other->kind == ENTRY_AXIS) {
+        axis = axis_in(fe, b, other->axis);
+        lo = axis->lo;
+        hi = axis->hi;
+    } else {
+        bool ok = !r->low || range_bound(fe, r->low, &lo);
+        if (!r->low)
+            lo = ir_index(fe->kernel, 0);
+        if (range_bound(fe, r->high, &hi) && ok) {
+            Axis *of = range_of(fe, r);
+            fe->b.span = b->span;
+            axis = ir_axis_window(&fe->b, b->name.text, of, lo, hi, 0);
+        }
+    }
+    Entry *e = scope_add(fe, axis ? ENTRY_AXIS : ENTRY_POISON, b->name);
+    if (!axis)
+        return;
+    e->axis = axis;
+    *axis_info(fe, axis) = (AxisInfo){.axis = axis, .lo = lo, .hi = hi, .fn_level = fe->fn_level};
+}
+
+/* --- dispatch ------------------------------------------------------------------------------- */
+
+static void stmt_expr(Fe *fe, const Expr *e) {
+    Val v = expr_any(fe, e);
+    if (val_ok(v)) {
+        Diag *d =
+            fe_error(fe, DIAG_UNUSED_VALUE, e->span, "the value of this statement is not used");
+        diag_hint(fe->diags, d, "store it, or bind it by `let`");
+    }
+}
+
+/* Statements that a fn may not have. */
+static bool refused_in_fn(Fe *fe, const Stmt *s) {
+    const char *what = s->kind == STMT_PARALLEL  ? "`parallel`"
+                       : s->kind == STMT_ATOMIC  ? "`atomic`"
+                       : s->kind == STMT_SCATTER ? "`scatter`"
+                       : s->kind == STMT_TEMP    ? "`temp`"
+                                                 : NULL;
+    if (!what || fe->fn_level == 0)
+        return false;
+    fe_error(fe, DIAG_IMPURE_FN, s->span, "a `fn` is pure: no %s", what);
+    return true;
+}
+
+void stmt_any(Fe *fe, const Stmt *s) {
+    if (refused_in_fn(fe, s))
+        return;
+    switch (s->kind) {
+    case STMT_LET:
+        for (uint32_t i = 0; i < s->let.len; i++)
+            stmt_let(fe, &s->let.data[i]);
+        break;
+    case STMT_VAR:
+        for (uint32_t i = 0; i < s->var.len; i++)
+            stmt_var(fe, &s->var.data[i]);
+        break;
+    case STMT_AXIS:
+        for (uint32_t i = 0; i < s->axis.len; i++)
+            stmt_axis(fe, &s->axis.data[i]);
+        break;
+    case STMT_TEMP:
+        for (uint32_t i = 0; i < s->var.len; i++)
+            stmt_temp(fe, &s->var.data[i]);
+        break;
+    case STMT_PARALLEL:
+        stmt_parallel(fe, s);
+        break;
+    case STMT_FOR:
+        stmt_for(fe, s);
+        break;
+    case STMT_WHILE:
+        stmt_while(fe, s);
+        break;
+    case STMT_IF:
+        stmt_if(fe, s);
+        break;
+    case STMT_BREAK:
+    case STMT_CONTINUE:
+        fe_unsupported(fe, s->span, s->kind == STMT_BREAK ? "`break`" : "`continue`");
+        break;
+    case STMT_RETURN:
+        fe_error(fe, DIAG_BAD_RETURN, s->span, "`return` is only the last statement of a `fn`");
+        break;
+    case STMT_ASSIGN:
+        stmt_assign(fe, s);
+        break;
+    case STMT_ATOMIC:
+        stmt_atomic(fe, s->assign.target, s->assign.op, s->assign.value, s->span, false);
+        break;
+    case STMT_SCATTER:
+        stmt_scatter(fe, s);
+        break;
+    case STMT_EXPR:
+        stmt_expr(fe, s->value);
+        break;
+    case STMT_BLOCK:
+        stmt_block(fe, s->block);
+        break;
+    }
+    fe->hint = NULL;
+}
+
+void stmt_list(Fe *fe, const StmtVec *stmts, uint32_t from) {
+    for (uint32_t i = from; i < stmts->len; i++)
+        stmt_any(fe, stmts->data[i]);
+}
+
+void stmt_block(Fe *fe, const Block *block) {
+    uint32_t mark;
+    scope_open(fe, &mark);
+    stmt_list(fe, &block->stmts, 0);
+    scope_close(fe, mark);
+}

@@ -1,0 +1,240 @@
+/* Statements that write memory: stores, atomics, scatter, temporaries.
+ *
+ * Input: the tree and the tensor. Output: ops; a store inside a nest gets its race proof. The
+ * value is evaluated before the index, as if before anything is stored.
+ */
+#include "frontend/fe.h"
+
+#include <string.h>
+
+static bool check_writable(Fe *fe, Tensor *t, Span span) {
+    if (fe->fn_level > 0) {
+        fe_error(fe, DIAG_IMPURE_FN, span, "a `fn` is pure: it writes no tensor");
+        return false;
+    }
+    if (t->mem->kind == MEM_TEMP || t->mem->mode != MODE_IN)
+        return true;
+    Diag *d = fe_error(fe, DIAG_READ_ONLY, span, "`%s` is an input of the kernel", t->mem->name);
+    diag_note(fe->diags, d, t->span, "`%s` is declared here", t->mem->name);
+    diag_hint(fe->diags, d, "declare it `inout %s: ...`", t->mem->name);
+    return false;
+}
+
+static bool check_value_axes(Fe *fe, Tensor *t, Val v, AxisSet axes, Span span, Span target) {
+    if (axes_subset(v.axes, axes))
+        return true;
+    AxisSet extra = axes_minus(v.axes, axes);
+    Diag *d = fe_error(fe, DIAG_AXES_MISMATCH, span, "the value has %s, the index of `%s` has %s",
+                       axes_text(fe, v.axes), t->mem->name, axes_text(fe, axes));
+    diag_note(fe->diags, d, target, "the index is here");
+    diag_hint(fe->diags, d, "reduce the value: `sum%s(...)`, or index by %s", axes_text(fe, extra),
+              axes_text(fe, extra));
+    return false;
+}
+
+static Val load_old(Fe *fe, Tensor *t, Value **index, Span span) {
+    fe->b.span = span;
+    Value *v = ir_load(&fe->b, t->mem, index, NULL, t->mem->name);
+    if (fe->nest)
+        vec_push(fe->arena, &fe->accesses, ((Access){.tensor = t, .op = v->def}));
+    return val_of(v);
+}
+
+void stmt_store(Fe *fe, const Stmt *s, Tensor *t) {
+    const Expr *target = s->assign.target;
+    const Expr *entries = target->kind == EXPR_INDEX ? target : NULL;
+    Value *index[RANK_MAX];
+    AxisSet axes;
+    bool writable = check_writable(fe, t, target->span);
+    Val v = expr_value(fe, s->assign.value);
+    bool ok = tensor_index(fe, t, entries, index, &axes, target->span);
+    if (!ok || !val_ok(v) || !writable) {
+        t->written = true;
+        return;
+    }
+    BinaryOp op = assign_op_binary(s->assign.op);
+    if (op != BINARY_NONE) {
+        if (t->mem->mode == MODE_OUT && !t->written && t->mem->kind == MEM_PARAM) {
+            Diag *d = fe_error(fe, DIAG_READ_BEFORE_WRITE, s->span,
+                               "`%s` is read before anything wrote it", t->mem->name);
+            diag_hint(fe->diags, d, "write `inout %s: ...` to have the caller's values",
+                      t->mem->name);
+        }
+        v = op_apply(fe, op, load_old(fe, t, index, target->span), v, s->span);
+    }
+    t->written = true;
+    v = val_coerce(fe, v, t->mem->dtype, true, s->assign.value->span,
+                   arena_printf(fe->arena, "`%s`", t->mem->name));
+    if (!val_ok(v) || !check_value_axes(fe, t, v, axes, s->assign.value->span, target->span))
+        return;
+    fe->b.span = s->span;
+    Op *store = ir_store(&fe->b, t->mem, index, v.v);
+    race_check_store(fe, t, store, index, axes, target->span);
+    if (fe->nest)
+        vec_push(fe->arena, &fe->accesses, ((Access){.tensor = t, .op = store, .is_store = true}));
+}
+
+static Tensor *target_tensor(Fe *fe, const Expr *target, const char *what) {
+    const Expr *base = target->kind == EXPR_INDEX ? target->index.base : target;
+    if (base->kind != EXPR_NAME) {
+        fe_error(fe, DIAG_NOT_ASSIGNABLE, target->span, "%s needs the elements of a tensor", what);
+        return NULL;
+    }
+    Entry *e = scope_find(fe, base->name.name.text);
+    if (!e)
+        report_unknown(fe, base->name.name);
+    else if (e->kind == ENTRY_TENSOR)
+        return check_writable(fe, e->tensor, target->span) ? e->tensor : NULL;
+    else if (e->kind != ENTRY_POISON)
+        fe_error(fe, DIAG_NOT_ASSIGNABLE, target->span, "%s needs the elements of a tensor", what);
+    return NULL;
+}
+
+static bool atomic_kind(AssignOp op, AtomicKind *out) {
+    switch (op) {
+    case ASSIGN_SET:
+        *out = ATOMIC_XCHG;
+        return true;
+    case ASSIGN_ADD:
+    case ASSIGN_SUB:
+        *out = ATOMIC_ADD;
+        return true;
+    case ASSIGN_MAX:
+        *out = ATOMIC_MAX;
+        return true;
+    case ASSIGN_MIN:
+        *out = ATOMIC_MIN;
+        return true;
+    case ASSIGN_BITAND:
+        *out = ATOMIC_AND;
+        return true;
+    case ASSIGN_BITOR:
+        *out = ATOMIC_OR;
+        return true;
+    case ASSIGN_BITXOR:
+        *out = ATOMIC_XOR;
+        return true;
+    case ASSIGN_MUL:
+    case ASSIGN_DIV:
+    case ASSIGN_MOD:
+    case ASSIGN_SHL:
+    case ASSIGN_SHR:
+        break;
+    }
+    return false;
+}
+
+/* The value and index of an atomic or scatter; false after a report. */
+static bool write_operands(Fe *fe, Tensor *t, const Expr *target, const Expr *value, Value **index,
+                           AxisSet *axes, Val *v) {
+    const Expr *entries = target->kind == EXPR_INDEX ? target : NULL;
+    *v = val_coerce(fe, expr_any(fe, value), t->mem->dtype, true, value->span,
+                    arena_printf(fe->arena, "`%s`", t->mem->name));
+    return tensor_index(fe, t, entries, index, axes, target->span) && val_ok(*v);
+}
+
+Val stmt_atomic(Fe *fe, const Expr *target, AssignOp op, const Expr *value, Span span,
+                bool result) {
+    Value *index[RANK_MAX + 1];
+    AxisSet axes;
+    Val v;
+    AtomicKind kind;
+    if (fe->fn_level > 0) {
+        fe_error(fe, DIAG_IMPURE_FN, span, "a `fn` is pure: no `atomic`");
+        return val_poison();
+    }
+    Tensor *t = target_tensor(fe, target, "`atomic`");
+    if (!t || !write_operands(fe, t, target, value, index, &axes, &v))
+        return val_poison();
+    if (!atomic_kind(op, &kind)) {
+        fe_error(fe, DIAG_BAD_ATOMIC, span, "there is no `atomic ... %s`", assign_op_text(op));
+        return val_poison();
+    }
+    if (op == ASSIGN_SUB)
+        v = build_unary(fe, OP_NEG, v, t->mem->dtype, span);
+    t->written = true;
+    int rank = t->mem->rank;
+    index[rank] = v.v;
+    MemRef ref = {.mem = t->mem, .first = 0, .nidx = (uint16_t)rank, .pos = -1};
+    Type type = type_tile(t->mem->dtype, axes);
+    fe->b.span = span;
+    Op *o = ir_build(&fe->b, &(OpInit){.kind = OP_ATOMIC,
+                                       .sub = (uint8_t)kind,
+                                       .nin = (uint16_t)(rank + 1),
+                                       .in = index,
+                                       .nres = result ? 1 : 0,
+                                       .types = &type,
+                                       .nmem = 1,
+                                       .mem = &ref});
+    return result ? val_of(o->res[0]) : val_poison();
+}
+
+void stmt_scatter(Fe *fe, const Stmt *s) {
+    Value *index[RANK_MAX + 1];
+    AxisSet axes;
+    Val v;
+    const Expr *target = s->assign.target;
+    Tensor *t = target_tensor(fe, target, "`scatter`");
+    if (!t || !write_operands(fe, t, target, s->assign.value, index, &axes, &v))
+        return;
+    t->written = true;
+    if (!check_value_axes(fe, t, v, axes, s->assign.value->span, target->span))
+        return;
+    int rank = t->mem->rank;
+    index[rank] = v.v;
+    MemRef ref = {.mem = t->mem, .first = 0, .nidx = (uint16_t)rank, .pos = -1};
+    fe->b.span = s->span;
+    ir_build(
+        &fe->b,
+        &(OpInit){
+            .kind = OP_SCATTER, .nin = (uint16_t)(rank + 1), .in = index, .nmem = 1, .mem = &ref});
+}
+
+/* --- temporaries ---------------------------------------------------------------------------- */
+
+static bool temp_dim(Fe *fe, Tensor *t, int i, const Expr *e, Value **out) {
+    if (!range_bound(fe, e, out))
+        return false;
+    Entry *entry =
+        e->kind == EXPR_NAME && !e->name.module.text ? scope_find(fe, e->name.name.text) : NULL;
+    if (entry && entry->kind == ENTRY_DIM) {
+        t->axis[i] = entry_axis(fe, entry);
+        t->dim[i] = entry->name;
+    }
+    return true;
+}
+
+void stmt_temp(Fe *fe, const VarItem *item) {
+    Tensor *t = ARENA_NEW(fe->arena, Tensor);
+    Value *dims[RANK_MAX];
+    DType type = type_find(fe, item->type);
+    bool ok = type != DT_NONE;
+    if (fe->nest) {
+        fe_error(fe, DIAG_NEST_STATEMENT, item->span, "`temp` inside a `parallel`");
+        ok = false;
+    }
+    if (item->type->dims.len > RANK_MAX) {
+        fe_error(fe, DIAG_RANK, item->type->span, "a tensor has at most %d dims", RANK_MAX);
+        ok = false;
+    }
+    for (uint32_t i = 0; ok && i < item->type->dims.len; i++)
+        ok &= temp_dim(fe, t, (int)i, item->type->dims.data[i], &dims[i]);
+    Entry *e = scope_add(fe, ok ? ENTRY_TENSOR : ENTRY_POISON, item->name);
+    if (!ok)
+        return;
+    fe->b.span = item->span;
+    t->mem = ir_temp(&fe->b, item->name.text, type, (int)item->type->dims.len, dims);
+    t->span = item->name.span;
+    e->tensor = t;
+    if (!item->value)
+        return;
+    Expr target = {
+        .kind = EXPR_NAME, .depth = 1, .span = item->name.span, .name = {.name = item->name}};
+    Stmt s = {
+        .kind = STMT_ASSIGN,
+        .depth = 1,
+        .span = item->span,
+        .assign = {
+            .target = &target, .op = ASSIGN_SET, .op_span = item->name.span, .value = item->value}};
+    stmt_store(fe, &s, t);
+}
