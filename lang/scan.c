@@ -154,7 +154,7 @@ void scan_doc_finish(ParseContext *ctx) {
 int scan_word(ParseContext *ctx, TokenValue *value, const char *text, uint32_t len, Span span) {
     value->name = (Name){intern(ctx->interner, text, len), span};
     for (size_t i = 0; i < KEYWORD_COUNT; i++)
-        if (strcmp(keywords[i].text, value->name.text) == 0)
+        if (keywords[i].text[0] == *text && strcmp(keywords[i].text, value->name.text) == 0)
             return keywords[i].kind;
     return dtype_parse(text, len) == DT_NONE ? TOK_IDENT : TOK_TYPE;
 }
@@ -163,6 +163,8 @@ int scan_punct(const char *text, uint32_t *len) {
     int kind = 0;
     *len = 0;
     for (size_t i = 0; i < PUNCT_COUNT; i++) {
+        if (puncts[i].text[0] != text[0])
+            continue;
         uint32_t row_len = (uint32_t)strlen(puncts[i].text);
         if (row_len > *len && strncmp(text, puncts[i].text, row_len) == 0) {
             *len = row_len;

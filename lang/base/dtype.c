@@ -22,7 +22,8 @@ const char *dtype_name(DType type) {
 
 DType dtype_parse(const char *text, size_t len) {
     for (DType type = DT_NONE + 1; type < DT_COUNT_; type++)
-        if (strlen(rows[type].name) == len && memcmp(rows[type].name, text, len) == 0)
+        if (len && rows[type].name[0] == *text && strlen(rows[type].name) == len &&
+            memcmp(rows[type].name, text, len) == 0)
             return type;
     return DT_NONE;
 }
