@@ -54,6 +54,7 @@ void op_insert(Builder *b, Op *op);
 bool op_infer(const Kernel *k, const Op *op, int i, Type *out, const char **why);
 // Text of a layout with the kernel's axis names.
 const char *layout_text(Arena *arena, const Kernel *k, const Layout *l);
+void layout_names_copy(Module *to, const Module *from);
 
 // --- a growing string in an arena ---
 typedef struct Text {

@@ -378,15 +378,14 @@ const char *layout_text(Arena *arena, const Kernel *k, const Layout *l) {
     return text;
 }
 
-void ir_layout_name(Kernel *k, const Layout *layout, const char *name) {
-    Module *m = k->module;
+// Enters a name; one that is taken by another text gets longer.
+static void layout_name_add(Module *m, Str text, const char *name) {
     struct LayoutNames *t = m->layout_names;
-    Str text = intern_cstr(m->interner, layout_text(m->arena, k, layout));
     Str key = intern_cstr(m->interner, name_clean(m->arena, name));
     for (uint32_t i = 0; i < t->len; i++) {
         if (t->data[i].text == text)
             return;
-        if (t->data[i].name == key) { // taken by another: make it longer
+        if (t->data[i].name == key) {
             key = intern_cstr(m->interner, arena_printf(m->arena, "%s_", key));
             i = (uint32_t)-1;
         }
@@ -399,4 +398,15 @@ void ir_layout_name(Kernel *k, const Layout *layout, const char *name) {
         t->data = grown;
     }
     t->data[t->len++] = (LayoutName){.text = text, .name = key};
+}
+
+void ir_layout_name(Kernel *k, const Layout *layout, const char *name) {
+    Module *m = k->module;
+    layout_name_add(m, intern_cstr(m->interner, layout_text(m->arena, k, layout)), name);
+}
+
+void layout_names_copy(Module *to, const Module *from) {
+    for (uint32_t i = 0; to != from && i < from->layout_names->len; i++)
+        layout_name_add(to, intern_cstr(to->interner, from->layout_names->data[i].text),
+                        from->layout_names->data[i].name);
 }

@@ -137,7 +137,6 @@ static const Layout *mapped_layout(IrMap *m, const Layout *l) {
         return NULL;
     LayoutTable *table = (m->to ? m->to : m->kernel)->module->layouts;
     enum { SPARE = 0xff00 };
-    const Layout *r = l;
     bool same = (m->to ? m->to->module : m->kernel->module) == m->kernel->module;
     for (int i = 0; same && i < l->naxes; i++)
         same = mapped_id(m, l->axis[i]) == l->axis[i];
@@ -145,6 +144,7 @@ static const Layout *mapped_layout(IrMap *m, const Layout *l) {
         same = mapped_id(m, l->rep[i].axis) == l->rep[i].axis;
     if (same)
         return l;
+    const Layout *r = layout_intern(table, l); // the module may be another
     uint16_t from[AXES_MAX + LAYOUT_REPS_MAX];
     int n = 0;
     for (int i = 0; i < l->naxes; i++)
@@ -395,6 +395,7 @@ static void clone_param(Kernel *to, IrMap *m, const Param *p) {
 Kernel *ir_clone_kernel(Module *to, const Kernel *k, const char *name) {
     Kernel *copy = ir_kernel_new(to, name, k->span);
     copy->variant_of = k->variant_of;
+    layout_names_copy(to, k->module);
     Arena *scratch = arena_new("clone");
     IrMap m = ir_map_new(scratch, (Kernel *)k);
     m.to = copy;
