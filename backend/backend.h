@@ -40,8 +40,12 @@ typedef struct BackendOutput {
 bool backend_emit(Arena *arena, Module *placed, const TargetDesc *target,
                   const BackendOptions *options, BackendOutput *out, Diags *diags);
 
-// Symbol of the kernel's n-th launch (from 0, in program order): its attribute `entry`, or <kernel>_<n>. (entry.c)
+// Symbol of the kernel's n-th launch (from 0, in program order): its attribute `entry`, or
+// <kernel>_<n>. (entry.c)
 const char *backend_entry_name(Arena *arena, const Kernel *kernel, const Op *launch, int n);
+
+// LLVM's targets and process-wide options, once; backend_emit calls it.
+void backend_llvm_start(void);
 
 // Bytes of shared memory that lowering `op` needs besides buffers (cross-warp reductions,
 // conversions, scans); 0 for most conversions, scans): pass `place` gives it an offset by attribute

@@ -248,29 +248,23 @@ static void collect_facts(Lower *l) {
     }
 }
 
-static int buffers_end(const Kernel *k) {
-    int64_t end = 0;
-    for (int i = 0; i < k->nmem; i++) {
-        const Mem *mem = k->mem[i];
-        if (!mem || mem->kind != MEM_BUF || !mem->layout || !mem->def)
-            continue;
-        int64_t at = op_attr_int(mem->def, ATTR_at);
-        int64_t bytes = (int64_t)layout_offsets(mem->layout) * storage_bytes(mem->dtype);
-        int64_t last = (at < 0 ? 0 : at) + bytes * op_attr_int(mem->def, ATTR_stages);
-        end = last > end ? last : end;
-    }
-    return (int)((end + 15) / 16 * 16);
-}
-
+// Bytes of the launch's buffers and of its largest scratch; which tensors it writes.
 typedef struct Survey {
     Lower *l;
-    int64_t scratch;
+    int64_t scratch, buffers_end;
 } Survey;
 
 static void survey_op(void *user, Op *op) {
     Survey *s = user;
     int64_t bytes = lower_scratch_bytes(op);
     s->scratch = bytes > s->scratch ? bytes : s->scratch;
+    const Mem *buf = op->kind == OP_BUF && op->sub == BUF_SHARED ? op->def_mem : NULL;
+    if (buf && buf->layout) {
+        int64_t at = op_attr_int(op, ATTR_at);
+        int64_t size = (int64_t)layout_offsets(buf->layout) * storage_bytes(buf->dtype);
+        int64_t end = (at < 0 ? 0 : at) + size * op_attr_int(op, ATTR_stages);
+        s->buffers_end = end > s->buffers_end ? end : s->buffers_end;
+    }
     bool writes = op_has(op->kind, TRAIT_WRITES);
     for (int i = 0; i < op->nmem && writes; i++) {
         if (op->kind != OP_COPY || i == 1)
@@ -322,7 +316,7 @@ bool lower_launch(Target *t, Kernel *kernel, const Op *launch, const char *symbo
     }
     Survey survey = {.l = &l};
     ir_walk(launch->region[0], survey_op, &survey);
-    l.scratch_at = buffers_end(kernel);
+    l.scratch_at = (int)((survey.buffers_end + 15) / 16 * 16);
     int64_t smem = op_attr_int(launch, ATTR_smem);
     if (t->desc->shared_bytes && survey.scratch && smem < l.scratch_at + survey.scratch) {
         target_fail(t, "launch has %lld bytes of shared memory, %lld are needed", (long long)smem,

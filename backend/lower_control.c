@@ -261,7 +261,7 @@ static void order_grouped(Lower *l, const Op *op, LLVMValueRef t) {
     int n = op->nres;
     int64_t group = op_attr_int(op, ATTR_group);
     LLVMValueRef rows = lower_index(l, op->in[1 + n - 2]).v, cols = lower_index(l, op->in[n]).v;
-    LLVMValueRef size = uni_int(l->t, 64, group > 0 ? group : 8).v;
+    LLVMValueRef size = uni_int(l->t, 64, group).v;
     LLVMValueRef plane = LLVMBuildMul(b, rows, cols, "");
     LLVMValueRef in_plane = n > 2 ? LLVMBuildSRem(b, t, plane, "") : t;
     LLVMValueRef rest = n > 2 ? LLVMBuildSDiv(b, t, plane, "") : NULL;
@@ -280,11 +280,17 @@ static void order_grouped(Lower *l, const Op *op, LLVMValueRef t) {
 }
 
 void lower_order(Lower *l, const Op *op) {
+    LLVMBuilderRef b = l->t->builder;
     LLVMValueRef t = lower_index(l, op->in[0]).v;
-    if (op->sub == ORDER_GROUPED && op->nres >= 2)
+    if (op->sub == ORDER_LONGEST) {
+        // from the last tile to the first
+        Uni total = uni_int(l->t, 64, 1);
+        for (int i = 0; i < op->nres; i++)
+            total = uni_mul(l->t, total, lower_index(l, op->in[1 + i]));
+        t = LLVMBuildSub(b, LLVMBuildSub(b, total.v, uni_int(l->t, 64, 1).v, ""), t, "");
+    }
+    if (op->sub == ORDER_GROUPED && op->nres >= 2 && op_attr_int(op, ATTR_group) > 1)
         order_grouped(l, op, t);
-    else if (op->sub == ORDER_ROW || op->sub == ORDER_GROUPED)
-        order_row(l, op, t);
     else
-        target_fail(l->t, "this order of tiles is not there yet");
+        order_row(l, op, t);
 }

@@ -1,0 +1,199 @@
+// Target nvptx: kernels, identities, and the table of functions.
+//
+// Input: calls from the lowering. Output: LLVM IR for NVPTX in t->module. Invariant: one program is
+// one CTA of 32 * warps threads in x; all shared memory is dynamic, one external array.
+#include "backend/nvptx/nvptx_impl.h"
+
+#include <string.h>
+
+V nvptx_const(Target *t, int bits, int64_t value) {
+    return uni_int(t, bits, value).v;
+}
+
+V nvptx_call(Target *t, const char *intrinsic, int n, V *args) {
+    return arith_intrinsic(t, intrinsic, NULL, n, args);
+}
+
+V nvptx_asm(Target *t, LLVMTypeRef out, const char *text, const char *constraints, int n, V *args,
+            bool effect) {
+    LLVMTypeRef types[40];
+    for (int i = 0; i < n && i < 40; i++)
+        types[i] = LLVMTypeOf(args[i]);
+    LLVMTypeRef ret = out ? out : LLVMVoidTypeInContext(t->llvm);
+    LLVMTypeRef type = LLVMFunctionType(ret, types, (unsigned)n, false);
+    V code = LLVMGetInlineAsm(type, text, strlen(text), constraints, strlen(constraints), effect,
+                              false, LLVMInlineAsmDialectATT, false);
+    V call = LLVMBuildCall2(t->builder, type, code, args, (unsigned)n, "");
+    // Accesses need no reconvergence; what does (shuffles, barriers, mma) comes as intrinsics.
+    unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8);
+    LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex,
+                             LLVMCreateEnumAttribute(t->llvm, nounwind, 0));
+    return call;
+}
+
+V nvptx_resize(Target *t, V x, int bits) {
+    return LLVMBuildIntCast2(t->builder, x, target_int(t, bits), false, "");
+}
+
+// --- kernels ---
+
+static LLVMTypeRef param_type(Target *t, const AbiParam *p) {
+    if (p->kind == ABI_POINTER)
+        return LLVMPointerTypeInContext(t->llvm, 1);
+    if (p->kind == ABI_STRIDE)
+        return target_int(t, 64);
+    // 16-bit floats and bool travel as integers of their size
+    if (dtype_is_float(p->dtype) && p->bytes >= 4)
+        return target_type(t, p->dtype);
+    return target_int(t, p->bytes * 8);
+}
+
+static void string_attribute(Target *t, V f, const char *key, const char *value) {
+    LLVMAttributeRef a = LLVMCreateStringAttribute(t->llvm, key, (unsigned)strlen(key), value,
+                                                   (unsigned)strlen(value));
+    LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, a);
+}
+
+static void param_attribute(Target *t, V f, int i, const char *name, uint64_t value) {
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+    LLVMAddAttributeAtIndex(f, (LLVMAttributeIndex)(i + 1),
+                            LLVMCreateEnumAttribute(t->llvm, kind, value));
+}
+
+static void kernel_attributes(Target *t, V f, int n, const AbiParam *params) {
+    LLVMSetFunctionCallConv(f, 71); // LLVMPTXKernelCallConv
+    char number[16];
+    snprintf(number, sizeof number, "%d", t->warps * t->desc->lanes);
+    string_attribute(t, f, "nvvm.maxntid", number);
+    string_attribute(t, f, "nvvm.minctasm", "1");
+    for (int i = 0; i < n; i++) {
+        if (params[i].kind != ABI_POINTER)
+            continue;
+        param_attribute(t, f, i, "noalias", 0);
+        if (params[i].mem->align > 1)
+            param_attribute(t, f, i, "align", params[i].mem->align);
+    }
+}
+
+static Uni scalar_param(Target *t, const AbiParam *p, V x) {
+    LLVMTypeRef type = target_type(t, p->dtype);
+    if (p->dtype == DT_BOOL)
+        return (Uni){LLVMBuildIsNotNull(t->builder, x, "")};
+    if (dtype_is_float(p->dtype) && LLVMTypeOf(x) != type)
+        return (Uni){LLVMBuildBitCast(t->builder, x, type, "")};
+    return (Uni){x};
+}
+
+static void nvptx_kernel_begin(Target *t, const Op *launch, const char *symbol, int n,
+                               const AbiParam *params, Uni *values, Uni *program_id) {
+    LLVMTypeRef *types = ARENA_ARRAY(t->arena, LLVMTypeRef, (size_t)n + 1);
+    for (int i = 0; i < n; i++)
+        types[i] = param_type(t, &params[i]);
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(t->llvm), types, (unsigned)n, false);
+    V f = LLVMAddFunction(t->module, symbol, type);
+    t->function = f;
+    kernel_attributes(t, f, n, params);
+    nvptx_function_scope(t, launch->span);
+    LLVMPositionBuilderAtEnd(t->builder, LLVMAppendBasicBlockInContext(t->llvm, f, "entry"));
+    for (int i = 0; i < n; i++) {
+        V x = LLVMGetParam(f, (unsigned)i);
+        values[i] = params[i].kind == ABI_SCALAR ? scalar_param(t, &params[i], x) : (Uni){x};
+    }
+    V block = nvptx_call(t, "llvm.nvvm.read.ptx.sreg.ctaid.x", 0, NULL);
+    Uni pid = {nvptx_resize(t, block, 64)};
+    const Value *lo = op_binder_lo(launch, 0);
+    if (lo->kind == VALUE_CONST) {
+        pid = uni_add(t, pid, uni_int(t, 64, lo->u.i));
+    } else {
+        for (int i = 0; i < n; i++) {
+            if (params[i].kind == ABI_SCALAR && params[i].value == lo)
+                pid = uni_add(t, pid, uni_resize(t, values[i], 64, true));
+        }
+    }
+    *program_id = pid;
+}
+
+static void nvptx_kernel_end(Target *t) {
+    LLVMBuildRetVoid(t->builder);
+    t->function = NULL;
+    LLVMSetCurrentDebugLocation2(t->builder, NULL);
+}
+
+// --- identities ---
+
+static V thread_id(Target *t) {
+    return nvptx_call(t, "llvm.nvvm.read.ptx.sreg.tid.x", 0, NULL);
+}
+
+static Uni nvptx_warp_id(Target *t) {
+    if (t->warps == 1)
+        return uni_int(t, 32, 0);
+    return (Uni){LLVMBuildLShr(t->builder, thread_id(t), nvptx_const(t, 32, 5), "")};
+}
+
+static Lane nvptx_lane_id(Target *t) {
+    return (Lane){LLVMBuildAnd(t->builder, thread_id(t), nvptx_const(t, 32, 31), "")};
+}
+
+static Lane nvptx_splat(Target *t, Uni x) {
+    (void)t;
+    return (Lane){x.v};
+}
+
+static Uni nvptx_lane_first(Target *t, Lane x) {
+    (void)t;
+    return (Uni){x.v};
+}
+
+static Lane nvptx_bitcast(Target *t, DType from, DType to, Lane x) {
+    (void)from;
+    return (Lane){LLVMBuildBitCast(t->builder, x.v, target_type(t, to), "")};
+}
+
+// --- debugging ---
+
+static void nvptx_check(Target *t, Lane ok, Lane guard, const char *message) {
+    (void)message; // shown by the runtime once there is a report buffer
+    V bad = LLVMBuildNot(t->builder, ok.v, "");
+    if (guard.v)
+        bad = LLVMBuildAnd(t->builder, bad, guard.v, "");
+    IfState s;
+    if_begin(t, &s, (Uni){bad});
+    nvptx_asm(t, NULL, "trap;", "~{memory}", 0, NULL, true);
+    if_end(t, &s, 0, NULL, NULL, NULL);
+}
+
+const TargetOps *target_ops_nvptx(void) {
+    static const TargetOps ops = {
+        .name = "nvptx",
+        .module_begin = nvptx_module_begin,
+        .module_end = nvptx_module_end,
+        .kernel_begin = nvptx_kernel_begin,
+        .kernel_end = nvptx_kernel_end,
+        .warp_id = nvptx_warp_id,
+        .lane_id = nvptx_lane_id,
+        .splat = nvptx_splat,
+        .lane_first = nvptx_lane_first,
+        .arith = nvptx_arith,
+        .select = arith_select,
+        .cast = nvptx_cast,
+        .bitcast = nvptx_bitcast,
+        .load_global = nvptx_load_global,
+        .store_global = nvptx_store_global,
+        .atomic = nvptx_atomic,
+        .load_shared = nvptx_load_shared,
+        .store_shared = nvptx_store_shared,
+        .ldmatrix = nvptx_ldmatrix,
+        .shuffle_xor = nvptx_shuffle_xor,
+        .shuffle_idx = nvptx_shuffle_idx,
+        .block_barrier = nvptx_block_barrier,
+        .named_barrier = nvptx_named_barrier,
+        .mma = nvptx_mma,
+        .cp_async = nvptx_cp_async,
+        .cp_commit = nvptx_cp_commit,
+        .cp_wait = nvptx_cp_wait,
+        .span = nvptx_span,
+        .check = nvptx_check,
+    };
+    return &ops;
+}

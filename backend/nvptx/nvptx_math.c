@@ -1,0 +1,411 @@
+// Functions and conversions of the nvptx target: hardware approximations made exact enough.
+//
+// Input: one register per operand. Output: one register. f16 and bf16 are computed in f32.
+// Error in ulp of f32 (tests/backend_math.c repeats the formulas on the host):
+//   exp2 2 (hardware), exp 2, log 1, log2 2, rsqrt 2 (hardware), rcp 0.5, tanh 2, erf 1, sin and
+//   cos 2 for |x| < 2^30, pow 2 + |y log2 x| / 8. With `fast` the hardware's own: exp 2 + |x|, log
+//   and log2 2^-21 absolute near 1, tanh 2^-11 relative, rcp 1.
+// erf and log: coefficients by N. Juffa (public domain); sin and cos: Cephes.
+#include "backend/nvptx/nvptx_impl.h"
+
+#include <string.h>
+
+typedef struct Math {
+    Target *t;
+    LLVMBuilderRef b;
+    LLVMTypeRef f32, i32;
+} Math;
+
+static V num(Math *m, double x) {
+    return LLVMConstReal(m->f32, (double)(float)x);
+}
+static V mul(Math *m, V x, V y) {
+    return LLVMBuildFMul(m->b, x, y, "");
+}
+static V add(Math *m, V x, V y) {
+    return LLVMBuildFAdd(m->b, x, y, "");
+}
+static V sub(Math *m, V x, V y) {
+    return LLVMBuildFSub(m->b, x, y, "");
+}
+static V fma3(Math *m, V x, V y, V z) {
+    V args[3] = {x, y, z};
+    return arith_intrinsic(m->t, "llvm.fma", LLVMTypeOf(x), 3, args);
+}
+static V absolute(Math *m, V x) {
+    return arith_intrinsic(m->t, "llvm.fabs", LLVMTypeOf(x), 1, &x);
+}
+static V with_sign(Math *m, V x, V sign) {
+    V args[2] = {x, sign};
+    return arith_intrinsic(m->t, "llvm.copysign", LLVMTypeOf(x), 2, args);
+}
+static V less(Math *m, V x, V y) {
+    return LLVMBuildFCmp(m->b, LLVMRealOLT, x, y, "");
+}
+static V choose(Math *m, V c, V x, V y) {
+    return LLVMBuildSelect(m->b, c, x, y, "");
+}
+static V hardware(Math *m, const char *name, V x) {
+    return nvptx_call(m->t, name, 1, &x);
+}
+static V as_int(Math *m, V x) {
+    return LLVMBuildBitCast(m->b, x, m->i32, "");
+}
+static V as_float(Math *m, V x) {
+    return LLVMBuildBitCast(m->b, x, m->f32, "");
+}
+// c[0] + x (c[1] + ...)
+static V polynomial(Math *m, V x, const float *c, int n) {
+    V r = num(m, c[n - 1]);
+    for (int i = n - 2; i >= 0; i--)
+        r = fma3(m, r, x, num(m, c[i]));
+    return r;
+}
+
+static V exp2_f32(Math *m, V x) {
+    return hardware(m, "llvm.nvvm.ex2.approx.f", x);
+}
+
+// 2^t (1 + e ln 2), where t + e = x log2(e) to 48 bits. Without the correction near the ends: it
+// would make NaN of infinities.
+static V exp_f32(Math *m, V x, bool fast) {
+    V log2e = num(m, 1.44269504088896341);
+    V t = mul(m, x, log2e);
+    V y = exp2_f32(m, t);
+    if (fast)
+        return y;
+    V e = fma3(m, x, log2e, LLVMBuildFNeg(m->b, t, ""));
+    e = fma3(m, x, num(m, 1.925963033500115e-8), e);
+    V ok = less(m, absolute(m, t), num(m, 126));
+    e = choose(m, ok, mul(m, e, num(m, 0.693147180559945309)), num(m, 0));
+    return choose(m, ok, fma3(m, y, e, y), y);
+}
+
+// x = 2^i m with m in [2/3, 4/3): log2 x = i + log2 m. `*whole` is i, the result log m.
+static V log_parts(Math *m, V x, V *whole) {
+    V tiny = less(m, x, num(m, 1.17549435e-38));
+    V a = choose(m, tiny, mul(m, x, num(m, 8388608)), x);
+    V i = choose(m, tiny, num(m, -23), num(m, 0));
+    V bits = as_int(m, a);
+    V e = LLVMBuildSub(m->b, bits, nvptx_const(m->t, 32, 0x3f2aaaab), "");
+    e = LLVMBuildAnd(m->b, e, nvptx_const(m->t, 32, 0xff800000), "");
+    V f = as_float(m, LLVMBuildSub(m->b, bits, e, ""));
+    *whole = fma3(m, LLVMBuildSIToFP(m->b, e, m->f32, ""), num(m, 1.1920928955078125e-7), i);
+    f = sub(m, f, num(m, 1));
+    V s = mul(m, f, f);
+    V r = num(m, -0.130310059), t = num(m, 0.140869141);
+    r = fma3(m, r, s, num(m, -0.121483512));
+    t = fma3(m, t, s, num(m, 0.139814854));
+    r = fma3(m, r, s, num(m, -0.166846126));
+    t = fma3(m, t, s, num(m, 0.200120345));
+    r = fma3(m, r, s, num(m, -0.249996200));
+    r = fma3(m, t, f, r);
+    r = fma3(m, r, f, num(m, 0.333331972));
+    r = fma3(m, r, f, num(m, -0.5));
+    return fma3(m, r, s, f);
+}
+
+// 0 gives -inf, below 0 NaN, inf and NaN themselves: what the hardware function gives too.
+static V log_special(Math *m, V x, V r) {
+    V inside = LLVMBuildAnd(m->b, less(m, num(m, 0), x), less(m, x, num(m, __builtin_inf())), "");
+    return choose(m, inside, r, hardware(m, "llvm.nvvm.lg2.approx.f", x));
+}
+
+static V log_f32(Math *m, V x, bool base2, bool fast) {
+    if (fast) {
+        V r = hardware(m, "llvm.nvvm.lg2.approx.f", x);
+        return base2 ? r : mul(m, r, num(m, 0.693147180559945309));
+    }
+    V i, r = log_parts(m, x, &i);
+    if (!base2)
+        return log_special(m, x, fma3(m, i, num(m, 0.693147180559945309), r));
+    V low = mul(m, r, num(m, 1.925963033500115e-8));
+    V product = fma3(m, r, num(m, 1.44269504088896341), low);
+    return log_special(m, x, add(m, i, product));
+}
+
+static V tanh_f32(Math *m, V x, bool fast) {
+    if (fast)
+        return nvptx_asm(m->t, m->f32, "tanh.approx.f32 $0, $1;", "=f,f", 1, &x, false);
+    static const float c[] = {-3.33327681e-1f, 1.33152977e-1f, -5.23039624e-2f, 1.573968682e-2f};
+    V a = absolute(m, x), s = mul(m, x, x);
+    V small = fma3(m, mul(m, polynomial(m, s, c, 4), s), x, x);
+    V e = exp_f32(m, add(m, a, a), false);
+    V large = sub(m, num(m, 1), LLVMBuildFDiv(m->b, num(m, 2), add(m, e, num(m, 1)), ""));
+    return choose(m, less(m, a, num(m, 0.55)), small, with_sign(m, large, x));
+}
+
+static V erf_f32(Math *m, V x) {
+    static const float c[] = {1.28379166e-1f,  -3.76125336e-1f, 1.12819925e-1f,
+                              -2.67681349e-2f, 4.99119423e-3f,  -5.96761703e-4f};
+    V t = absolute(m, x), s = mul(m, x, x);
+    V small = fma3(m, polynomial(m, s, c, 6), x, x);
+    V r = fma3(m, num(m, -1.72853470e-5), t, num(m, 3.83197126e-4));
+    V u = fma3(m, num(m, -3.88396438e-3), t, num(m, 2.42546219e-2));
+    r = fma3(m, r, s, u);
+    r = fma3(m, r, t, num(m, -1.06777877e-1));
+    r = fma3(m, r, t, num(m, -6.34846687e-1));
+    r = fma3(m, r, t, num(m, -1.28717512e-1));
+    r = fma3(m, r, t, LLVMBuildFNeg(m->b, t, ""));
+    V large = with_sign(m, sub(m, num(m, 1), exp_f32(m, r, false)), x);
+    // Far out the polynomial leaves its range (and inf makes NaN): there erf is 1.
+    large = choose(m, less(m, num(m, 4), t), with_sign(m, num(m, 1), x), large);
+    return choose(m, less(m, num(m, 0.927734375), t), large, small);
+}
+
+// Quadrant and rest by f64: exact enough while x * 2 / pi is below 2^30.
+static V sin_cos_f32(Math *m, V x, bool cosine) {
+    LLVMTypeRef f64 = LLVMDoubleTypeInContext(m->t->llvm);
+    V wide = LLVMBuildFPExt(m->b, x, f64, "");
+    V turns = LLVMBuildFMul(m->b, wide, LLVMConstReal(f64, 0.63661977236758134308), "");
+    V q = arith_intrinsic(m->t, "llvm.rint", f64, 1, &turns);
+    V minus = LLVMBuildFNeg(m->b, q, "");
+    V args[3] = {minus, LLVMConstReal(f64, 1.57079632679489655800), wide};
+    V rest = arith_intrinsic(m->t, "llvm.fma", f64, 3, args);
+    V low[3] = {minus, LLVMConstReal(f64, 6.12323399573676603587e-17), rest};
+    rest = arith_intrinsic(m->t, "llvm.fma", f64, 3, low);
+    V r = LLVMBuildFPTrunc(m->b, rest, m->f32, ""), s = mul(m, r, r);
+    LLVMTypeRef types[2] = {m->i32, f64};
+    unsigned id = LLVMLookupIntrinsicID("llvm.fptosi.sat", 15);
+    V convert = LLVMGetIntrinsicDeclaration(m->t->module, id, types, 2);
+    V k = LLVMBuildCall2(m->b, LLVMIntrinsicGetType(m->t->llvm, id, types, 2), convert, &q, 1, "");
+    if (cosine)
+        k = LLVMBuildAdd(m->b, k, nvptx_const(m->t, 32, 1), "");
+    static const float cs[] = {-1.6666654611e-1f, 8.3321608736e-3f, -1.9515295891e-4f};
+    static const float cc[] = {4.166664568298827e-2f, -1.388731625493765e-3f,
+                               2.443315711809948e-5f};
+    V sine = fma3(m, mul(m, polynomial(m, s, cs, 3), s), r, r);
+    V cos = fma3(m, mul(m, polynomial(m, s, cc, 3), s), s, fma3(m, s, num(m, -0.5), num(m, 1)));
+    V one = nvptx_const(m->t, 32, 1);
+    V odd = LLVMBuildICmp(m->b, LLVMIntEQ, LLVMBuildAnd(m->b, k, one, ""), one, "");
+    V value = choose(m, odd, cos, sine);
+    V flip = LLVMBuildShl(m->b, LLVMBuildAnd(m->b, k, nvptx_const(m->t, 32, 2), ""),
+                          nvptx_const(m->t, 32, 30), "");
+    return as_float(m, LLVMBuildXor(m->b, as_int(m, value), flip, ""));
+}
+
+// |x|^y by 2^(y log2 |x|) with the product's rounding error put back; signs as in C.
+static V pow_f32(Math *m, V x, V y, bool fast) {
+    V a = absolute(m, x);
+    V lg = log_f32(m, a, true, fast);
+    V t = mul(m, y, lg);
+    V r = exp2_f32(m, t);
+    if (!fast) {
+        V e = fma3(m, y, lg, LLVMBuildFNeg(m->b, t, ""));
+        V ok = less(m, absolute(m, t), num(m, 126));
+        e = choose(m, ok, mul(m, e, num(m, 0.693147180559945309)), num(m, 0));
+        r = choose(m, ok, fma3(m, r, e, r), r);
+    }
+    V half = mul(m, y, num(m, 0.5));
+    V whole =
+        LLVMBuildFCmp(m->b, LLVMRealOEQ, arith_intrinsic(m->t, "llvm.trunc", m->f32, 1, &y), y, "");
+    V even = LLVMBuildFCmp(m->b, LLVMRealOEQ, arith_intrinsic(m->t, "llvm.trunc", m->f32, 1, &half),
+                           half, "");
+    V negative = LLVMBuildICmp(m->b, LLVMIntSLT, as_int(m, x), nvptx_const(m->t, 32, 0), "");
+    V odd = LLVMBuildAnd(m->b, whole, LLVMBuildNot(m->b, even, ""), "");
+    V flipped = choose(m, LLVMBuildAnd(m->b, negative, odd, ""), LLVMBuildFNeg(m->b, r, ""), r);
+    V below = less(m, x, num(m, 0));
+    V undefined = LLVMBuildAnd(m->b, below, LLVMBuildNot(m->b, whole, ""), "");
+    flipped = choose(m, undefined, num(m, __builtin_nan("")), flipped);
+    V zero = LLVMBuildFCmp(m->b, LLVMRealOEQ, y, num(m, 0), "");
+    V one = LLVMBuildFCmp(m->b, LLVMRealOEQ, x, num(m, 1), "");
+    return choose(m, LLVMBuildOr(m->b, zero, one, ""), num(m, 1), flipped);
+}
+
+static V remainder_f32(Math *m, V x, V y) {
+    // x - trunc(x / y) y, the multiple exact while the quotient has at most 24 bits
+    V q = LLVMBuildFDiv(m->b, x, y, "");
+    q = arith_intrinsic(m->t, "llvm.trunc", m->f32, 1, &q);
+    return fma3(m, LLVMBuildFNeg(m->b, q, ""), y, x);
+}
+
+// NULL when it is no function of f32.
+static V function_f32(Math *m, OpKind kind, unsigned flags, V x, V y) {
+    bool fast = (flags & ARITH_FAST) != 0;
+    if (kind == OP_EXP2)
+        return exp2_f32(m, x);
+    if (kind == OP_EXP)
+        return exp_f32(m, x, fast);
+    if (kind == OP_LOG2 || kind == OP_LOG)
+        return log_f32(m, x, kind == OP_LOG2, fast);
+    if (kind == OP_RSQRT)
+        return hardware(m, "llvm.nvvm.rsqrt.approx.f", x);
+    if (kind == OP_RCP)
+        return fast ? hardware(m, "llvm.nvvm.rcp.approx.ftz.f", x)
+                    : LLVMBuildFDiv(m->b, num(m, 1), x, "");
+    if (kind == OP_SQRT && fast)
+        return hardware(m, "llvm.nvvm.sqrt.approx.f", x);
+    if (kind == OP_TANH)
+        return tanh_f32(m, x, fast);
+    if (kind == OP_ERF)
+        return erf_f32(m, x);
+    if (kind == OP_SIN || kind == OP_COS) {
+        if (fast)
+            return hardware(m, kind == OP_SIN ? "llvm.nvvm.sin.approx.f" : "llvm.nvvm.cos.approx.f",
+                            x);
+        return sin_cos_f32(m, x, kind == OP_COS);
+    }
+    if (kind == OP_POW)
+        return pow_f32(m, x, y, fast);
+    if (kind == OP_REM)
+        return remainder_f32(m, x, y);
+    return NULL;
+}
+
+// Philox 4x32-10 as in ir/random.c: word i % 4 of block i / 4 under key `seed`.
+static V philox(Target *t, V seed, V index) {
+    LLVMBuilderRef b = t->builder;
+    LLVMTypeRef i64 = target_int(t, 64);
+    seed = LLVMBuildIntCast2(b, seed, i64, false, "");
+    index = LLVMBuildIntCast2(b, index, i64, true, "");
+    V counter = LLVMBuildLShr(b, index, nvptx_const(t, 64, 2), "");
+    V high = nvptx_const(t, 64, 32), zero = nvptx_const(t, 32, 0);
+    V c[4] = {nvptx_resize(t, counter, 32),
+              nvptx_resize(t, LLVMBuildLShr(b, counter, high, ""), 32), zero, zero};
+    V k[2] = {nvptx_resize(t, seed, 32), nvptx_resize(t, LLVMBuildLShr(b, seed, high, ""), 32)};
+    for (int round = 0; round < 10; round++) {
+        V p0 = LLVMBuildMul(b, nvptx_const(t, 64, 0xD2511F53), nvptx_resize(t, c[0], 64), "");
+        V p1 = LLVMBuildMul(b, nvptx_const(t, 64, 0xCD9E8D57), nvptx_resize(t, c[2], 64), "");
+        V h0 = nvptx_resize(t, LLVMBuildLShr(b, p0, high, ""), 32),
+          h1 = nvptx_resize(t, LLVMBuildLShr(b, p1, high, ""), 32);
+        V n0 = LLVMBuildXor(b, LLVMBuildXor(b, h1, c[1], ""), k[0], "");
+        V n2 = LLVMBuildXor(b, LLVMBuildXor(b, h0, c[3], ""), k[1], "");
+        c[1] = nvptx_resize(t, p1, 32);
+        c[3] = nvptx_resize(t, p0, 32);
+        c[0] = n0;
+        c[2] = n2;
+        k[0] = LLVMBuildAdd(b, k[0], nvptx_const(t, 32, 0x9E3779B9), "");
+        k[1] = LLVMBuildAdd(b, k[1], nvptx_const(t, 32, 0xBB67AE85), "");
+    }
+    V word = nvptx_resize(t, LLVMBuildAnd(b, index, nvptx_const(t, 64, 3), ""), 32), r = c[3];
+    for (int i = 3; i-- > 0;) {
+        V is = LLVMBuildICmp(b, LLVMIntEQ, word, nvptx_const(t, 32, i), "");
+        r = LLVMBuildSelect(b, is, c[i], r, "");
+    }
+    return r;
+}
+
+static V function_f64(Math *m, OpKind kind, V x, V y) {
+    LLVMTypeRef f64 = LLVMTypeOf(x);
+    if (kind == OP_RCP)
+        return LLVMBuildFDiv(m->b, LLVMConstReal(f64, 1), x, "");
+    if (kind == OP_RSQRT)
+        return LLVMBuildFDiv(m->b, LLVMConstReal(f64, 1),
+                             arith_intrinsic(m->t, "llvm.sqrt", f64, 1, &x), "");
+    if (kind == OP_REM) {
+        V q = LLVMBuildFDiv(m->b, x, y, "");
+        q = arith_intrinsic(m->t, "llvm.trunc", f64, 1, &q);
+        V args[3] = {LLVMBuildFNeg(m->b, q, ""), y, x};
+        return arith_intrinsic(m->t, "llvm.fma", f64, 3, args);
+    }
+    return NULL;
+}
+
+Lane nvptx_arith(Target *t, OpKind kind, uint8_t sub, DType dtype, unsigned flags,
+                 const Lane *args) {
+    Math m = {
+        .t = t, .b = t->builder, .f32 = LLVMFloatTypeInContext(t->llvm), .i32 = target_int(t, 32)};
+    if (kind == OP_RAND)
+        return (Lane){philox(t, args[0].v, args[1].v)};
+    if (!dtype_is_float(dtype))
+        return arith_generic(t, kind, sub, dtype, flags, args);
+    bool two = op_info(kind)->nin > 1;
+    V x = args[0].v, y = two ? args[1].v : NULL;
+    if (dtype == DT_F64) {
+        V r = function_f64(&m, kind, x, y);
+        return r ? (Lane){r} : arith_generic(t, kind, sub, dtype, flags, args);
+    }
+    if (dtype == DT_F32) {
+        V r = function_f32(&m, kind, flags, x, y);
+        return r ? (Lane){r} : arith_generic(t, kind, sub, dtype, flags, args);
+    }
+    if (dtype != DT_F16 && dtype != DT_BF16)
+        return (Lane){NULL};
+    Lane plain = arith_generic(t, kind, sub, dtype, flags, args);
+    if (plain.v)
+        return plain;
+    LLVMTypeRef narrow = LLVMTypeOf(x);
+    x = LLVMBuildFPExt(m.b, x, m.f32, "");
+    y = y ? LLVMBuildFPExt(m.b, y, m.f32, "") : NULL;
+    V r = function_f32(&m, kind, flags, x, y);
+    return (Lane){r ? LLVMBuildFPTrunc(m.b, r, narrow, "") : NULL};
+}
+
+// --- conversions ---
+
+// Two f32 to one 32-bit register of 16-bit floats: the first argument lands in the high half.
+static void pack_pairs(Target *t, DType to, int n, const Lane *in, Lane *out) {
+    const char *name = to == DT_BF16 ? "llvm.nvvm.ff2bf16x2.rn" : "llvm.nvvm.ff2f16x2.rn";
+    for (int i = 0; i + 1 < n; i += 2) {
+        V pair[2] = {in[i + 1].v, in[i].v};
+        V both = nvptx_call(t, name, 2, pair);
+        out[i].v = LLVMBuildExtractElement(t->builder, both, nvptx_const(t, 32, 0), "");
+        out[i + 1].v = LLVMBuildExtractElement(t->builder, both, nvptx_const(t, 32, 1), "");
+    }
+    if (n & 1)
+        out[n - 1] = arith_cast(t, DT_F32, to, in[n - 1]);
+}
+
+// cvt.rn.satfinite on pairs of f32.
+static void to_fp8(Target *t, DType to, int n, const Lane *in, Lane *out) {
+    const char *name = to == DT_E4M3 ? "llvm.nvvm.ff.to.e4m3x2.rn" : "llvm.nvvm.ff.to.e5m2x2.rn";
+    V zero = LLVMConstReal(LLVMFloatTypeInContext(t->llvm), 0);
+    for (int i = 0; i < n; i += 2) {
+        V pair[2] = {i + 1 < n ? in[i + 1].v : zero, in[i].v};
+        V both = nvptx_call(t, name, 2, pair);
+        out[i].v = LLVMBuildTrunc(t->builder, both, target_int(t, 8), "");
+        if (i + 1 < n) {
+            V high = LLVMBuildLShr(t->builder, both, nvptx_const(t, 16, 8), "");
+            out[i + 1].v = LLVMBuildTrunc(t->builder, high, target_int(t, 8), "");
+        }
+    }
+}
+
+static void from_fp8(Target *t, DType from, int n, const Lane *in, Lane *out) {
+    const char *name =
+        from == DT_E4M3 ? "llvm.nvvm.e4m3x2.to.f16x2.rn" : "llvm.nvvm.e5m2x2.to.f16x2.rn";
+    LLVMTypeRef f32 = LLVMFloatTypeInContext(t->llvm);
+    for (int i = 0; i < n; i += 2) {
+        V both = LLVMBuildZExt(t->builder, in[i].v, target_int(t, 16), "");
+        if (i + 1 < n) {
+            V high = LLVMBuildZExt(t->builder, in[i + 1].v, target_int(t, 16), "");
+            high = LLVMBuildShl(t->builder, high, nvptx_const(t, 16, 8), "");
+            both = LLVMBuildOr(t->builder, both, high, "");
+        }
+        V pair = nvptx_call(t, name, 1, &both);
+        for (int k = 0; k < 2 && i + k < n; k++) {
+            V x = LLVMBuildExtractElement(t->builder, pair, nvptx_const(t, 32, k), "");
+            out[i + k].v = LLVMBuildFPExt(t->builder, x, f32, "");
+        }
+    }
+}
+
+void nvptx_cast(Target *t, DType from, DType to, int n, const Lane *in, Lane *out) {
+    bool from8 = dtype_is_fp8(from), to8 = dtype_is_fp8(to);
+    if ((from8 || to8) && t->desc->sm < 89) {
+        target_fail(t, "conversions of %s", dtype_name(from8 ? from : to));
+        for (int i = 0; i < n; i++)
+            out[i].v = LLVMGetUndef(target_type(t, to));
+        return;
+    }
+    if (from8) {
+        from_fp8(t, from, n, in, out);
+        if (to != DT_F32)
+            nvptx_cast(t, DT_F32, to, n, out, out);
+        return;
+    }
+    if (to8) {
+        if (from != DT_F32) {
+            nvptx_cast(t, from, DT_F32, n, in, out);
+            in = out;
+        }
+        to_fp8(t, to, n, in, out);
+        return;
+    }
+    if (from == DT_F32 && (to == DT_BF16 || to == DT_F16) && n > 1) {
+        pack_pairs(t, to, n, in, out);
+        return;
+    }
+    for (int i = 0; i < n; i++)
+        out[i] = arith_cast(t, from, to, in[i]);
+}
