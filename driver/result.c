@@ -60,7 +60,10 @@ const char *fuse_target_at(int i) {
 
 const char *fuse_explain_error(const char *id) {
     DiagId d;
-    return diag_id_parse(id, &d) ? diag_id_title(d) : NULL;
+    if (!diag_id_parse(id, &d))
+        return NULL;
+    const char *text = diag_id_explanation(d);
+    return text ? text : diag_id_title(d);
 }
 
 const char *fuse_host_launch(FuseResult *r, const char *entry, void *const *args, int64_t grid,

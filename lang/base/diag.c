@@ -17,6 +17,16 @@ static const DiagRow rows[] = {
 #undef DIAG
 };
 
+static const char *const explanations[DIAG_COUNT_] = {
+#define EXPLAIN(id, text) [DIAG_##id] = text,
+#include "lang/base/explanations.def"
+#undef EXPLAIN
+};
+
+const char *diag_id_explanation(DiagId id) {
+    return explanations[id];
+}
+
 const char *diag_id_name(DiagId id) {
     return rows[id].name;
 }
