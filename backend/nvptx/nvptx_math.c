@@ -63,7 +63,7 @@ static V polynomial(Math *m, V x, const float *c, int n) {
 }
 
 static V exp2_f32(Math *m, V x) {
-    return hardware(m, "llvm.nvvm.ex2.approx.f", x);
+    return arith_intrinsic(m->t, "llvm.nvvm.ex2.approx", m->f32, 1, &x);
 }
 
 // 2^t (1 + e ln 2), where t + e = x log2(e) to 48 bits. Without the correction near the ends: it

@@ -1,0 +1,101 @@
+// The nvptx target on hand-written placed IR: what the PTX contains, and that ptxas takes it.
+#include "backend_support.h"
+
+#include "ir_examples.h"
+
+// 8 f32 a thread, 4 warps: tiles of 1024.
+static const char axpy[] =
+    "tir placed sm_80\n"
+    "layout #v = reg(n:1, n:2, n:512) lane(n:4, n:8, n:16, n:32, n:64) warp(n:128, n:256)\n"
+    "kernel axpy(dim N, %a: f32, in @x: f32[%N] {align = 16, inner = 0}, inout @y: f32[%N] {align = 16, inner = 0}) {\n"
+    "  %r = rem %N, 4 : index; %ok = cmp.eq %r, 0 : bool; when %ok\n"
+    "  axis n of N by 1024; %g = cdiv %N, 1024 : index\n"
+    "  launch %pid in 0..%g args(%N, %a; @x, @y) {entry = \"axpy_0\", warps = 4} {\n"
+    "    %n0 = mul %pid, 1024 : index\n"
+    "    with n in %n0..%N {\n"
+    "      %xv = load @x[n] {check = [0]} : f32[n]#v; %yv = load @y[n] {check = [0]} : f32[n]#v\n"
+    "      %p = mul %xv, %a {contract = true} : f32[n]#v; %s = add %p, %yv {contract = true} : f32[n]#v\n"
+    "      store @y[n], %s {det = [n], check = [0]}\n"
+    "    }\n"
+    "  }\n"
+    "}\n";
+
+Test(backend_ptx, axpy) {
+    Emitted e = emit_ptx(axpy, "sm_80");
+    cr_expect(count_of(e.text, "ld.global.nc.v4.b32") == 2, "%s", e.text);
+    cr_expect(count_of(e.text, "ld.global.v4.b32") == 2);
+    cr_expect(count_of(e.text, "st.global.v4.b32") == 2);
+    cr_expect(count_of(e.text, "fma.rn.f32") == 8);
+    cr_expect(strncmp(e.text, "//! fuse 1 sm_80 ", 17) == 0);
+    cr_expect(strstr(e.text, "//!   launch %pid in 0..%g args(%N, %a; @x, @y) {entry = \"axpy_0\""), "%s", e.text);
+    cr_expect(!strstr(e.text, ".local"));
+    no_spills(assemble(&e, "sm_80"));
+    arena_free(e.arena);
+}
+
+// The right one for every stride and alignment: no vectors.
+static const char axpy_any[] =
+    "tir placed sm_90a\n"
+    "layout #v = reg(n:128) lane(n:1, n:2, n:4, n:8, n:16) warp(n:32, n:64)\n"
+    "kernel axpy(dim N, %a: bf16, in opt @x: bf16[%N], inout @y: bf16[%N]) {\n"
+    "  axis n of N by 256; %g = cdiv %N, 256 : index\n"
+    "  launch %pid in 0..%g args(%N, %a; @x, @y) {entry = \"axpy_1\", warps = 4} {\n"
+    "    %n0 = mul %pid, 256 : index\n"
+    "    with n in %n0..%N {\n"
+    "      %xv = load @x[n] else 1.0:bf16 {check = [0]} : bf16[n]#v; %yv = load @y[n] {check = [0], guard = [n]} : bf16[n]#v\n"
+    "      %p = mul %xv, %a : bf16[n]#v; %s = add %p, %yv : bf16[n]#v; %i = inside n : bool[n]#v\n"
+    "      %z = select %i, %s, 0.0:bf16 : bf16[n]#v\n"
+    "      store @y[n], %z {det = [n], check = [0]}\n"
+    "    }\n"
+    "  }\n"
+    "}\n";
+
+Test(backend_ptx, axpy_any_stride) {
+    Emitted e = emit_ptx(axpy_any, "sm_90a");
+    cr_expect(count_of(e.text, "ld.global.nc.b16") == 2, "%s", e.text);
+    cr_expect(count_of(e.text, "st.global.b16") == 2, "%s", e.text);
+    no_spills(assemble(&e, "sm_90a"));
+    arena_free(e.arena);
+}
+
+// Rows of up to 1024 held by 4 warps: reductions by shuffles, then shared memory.
+static const char softmax[] =
+    "tir placed sm_90a\n"
+    "layout #t = reg(n:1, n:2, n:512) lane(n:4, n:8, n:16, n:32, n:64) warp(n:128, n:256)\n"
+    "layout #r = reg() lane(0, 0, 0, 0, 0) warp(0, 0)\n"
+    "kernel softmax(dim M, dim N, in @x: f32[%M, %N] {align = 16, inner = 1, sdiv = 4}, out @y: f32[%M, %N] {align = 16, inner = 1, sdiv = 4}) {\n"
+    "  axis m of M by 1; axis n of N in 0..%N by 1024\n"
+    "  launch %pid in 0..%M args(%M, %N; @x, @y) {entry = \"softmax_0\", warps = 4, smem = 512} {\n"
+    "    with m in %pid..%M {\n"
+    "      %xv = load @x[m, n] else -inf:f32 {check = [1]} : f32[m, n]#t\n"
+    "      %mx = reduce.max[n] %xv : f32[m]#r; %d = sub %xv, %mx : f32[m, n]#t; %e = exp %d : f32[m, n]#t\n"
+    "      %s = reduce.sum[n] %e : f32[m]#r; %q = div %e, %s : f32[m, n]#t\n"
+    "      store @y[m, n], %q {det = [m, n], check = [1]}\n"
+    "    }\n"
+    "  }\n"
+    "}\n";
+
+Test(backend_ptx, softmax_across_warps) {
+    Emitted e = emit_ptx(softmax, "sm_90a");
+    cr_expect(count_of(e.text, "shfl.sync.bfly") == 10, "%s", e.text);
+    // max: write, barrier, read; sum: barrier, write, barrier, read
+    cr_expect(count_of(e.text, "bar") >= 3);
+    cr_expect(count_of(e.text, "st.shared.b32") == 2);
+    cr_expect(strstr(e.text, "ld.global.nc.v4.b32"));
+    cr_expect(strstr(e.text, "max.NaN.f32"));
+    cr_expect(count_of(e.text, "ex2.approx.f32") == 8);
+    no_spills(assemble(&e, "sm_90a"));
+    arena_free(e.arena);
+}
+
+Test(backend_ptx, matrix_product_by_mma_sync) {
+    Emitted e = emit_ptx(example_linear_mma_placed, "sm_80");
+    // 128 x 128 x 32 by 2 x 2 warps: 4 x 8 fragments, 2 steps of k
+    cr_expect(count_of(e.text, "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32") == 64, "%d",
+              count_of(e.text, "mma.sync"));
+    cr_expect(strstr(e.text, "ldmatrix.sync.aligned.m8n8.x4.shared.b16"), "%s", e.text);
+    cr_expect(strstr(e.text, "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16"));
+    cr_expect(!strstr(e.text, ".local"));
+    no_spills(assemble(&e, "sm_80"));
+    arena_free(e.arena);
+}
