@@ -77,7 +77,7 @@ static bool position(Walk *w, const Op *op, const Value *v, int64_t *p) {
 
 static void chan_op(Walk *w, const Op *op) {
     ChanState *c = chan_state(w, op->mem[0].mem);
-    int64_t p;
+    int64_t p = 0;
     if (!c || !position(w, op, op->in[op->mem[0].pos], &p))
         return;
     switch ((int)op->kind) {
@@ -119,7 +119,7 @@ static void chan_op(Walk *w, const Op *op) {
 static void fill_op(Walk *w, const Op *op, const MemRef *to) {
     int i = 0;
     ChanState *c = chan_of_buffer(w, to->mem, &i);
-    int64_t p;
+    int64_t p = 0;
     if (!c || !position(w, op, op->in[to->pos], &p))
         return;
     if (p + 1 != c->acquired || c->committed == c->acquired)
@@ -130,7 +130,7 @@ static void fill_op(Walk *w, const Op *op, const MemRef *to) {
 static void read_op(Walk *w, const Op *op) {
     int i = 0;
     ChanState *c = chan_of_buffer(w, op->mem[0].mem, &i);
-    int64_t p;
+    int64_t p = 0;
     if (!c || op->mem[0].pos < 0 || !position(w, op, op->in[op->mem[0].pos], &p))
         return;
     if (p + 1 != c->waited || c->released == c->waited)

@@ -141,7 +141,7 @@ static bool same_axes(const Value *v, const Op *op) {
 // x+0, x-0, x*1, x/1, x&x, min(x,x): the operand itself, for integers.
 static Value *fold_identity(const Op *op) {
     Value *x = op->in[0], *y = op->in[1];
-    int64_t c;
+    int64_t c = 0;
     bool y_const = const_int(y, &c);
     switch ((int)op->kind) {
     case OP_ADD:
@@ -188,7 +188,7 @@ static Value *fold_cast(Kernel *k, const Op *op) {
 }
 
 static Value *fold_select(const Op *op) {
-    int64_t c;
+    int64_t c = 0;
     if (op->in[1] == op->in[2] && same_axes(op->in[1], op))
         return op->in[1];
     if (!const_int(op->in[0], &c))
@@ -198,7 +198,7 @@ static Value *fold_select(const Op *op) {
 }
 
 static Value *op_fold(Kernel *k, const Op *op) {
-    int64_t a, b, r;
+    int64_t a = 0, b = 0, r = 0;
     if (op->kind == OP_CAST)
         return fold_cast(k, op);
     if (op->kind == OP_SELECT)
