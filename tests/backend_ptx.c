@@ -7,14 +7,16 @@
 static const char axpy[] =
     "tir placed sm_80\n"
     "layout #v = reg(n:1, n:2, n:512) lane(n:4, n:8, n:16, n:32, n:64) warp(n:128, n:256)\n"
-    "kernel axpy(dim N, %a: f32, in @x: f32[%N] {align = 16, inner = 0}, inout @y: f32[%N] {align = 16, inner = 0}) {\n"
+    "kernel axpy(dim N, %a: f32, in @x: f32[%N] {align = 16, inner = 0}, inout @y: f32[%N] {align "
+    "= 16, inner = 0}) {\n"
     "  %r = rem %N, 4 : index; %ok = cmp.eq %r, 0 : bool; when %ok\n"
     "  axis n of N by 1024; %g = cdiv %N, 1024 : index\n"
     "  launch %pid in 0..%g args(%N, %a; @x, @y) {entry = \"axpy_0\", warps = 4} {\n"
     "    %n0 = mul %pid, 1024 : index\n"
     "    with n in %n0..%N {\n"
     "      %xv = load @x[n] {check = [0]} : f32[n]#v; %yv = load @y[n] {check = [0]} : f32[n]#v\n"
-    "      %p = mul %xv, %a {contract = true} : f32[n]#v; %s = add %p, %yv {contract = true} : f32[n]#v\n"
+    "      %p = mul %xv, %a {contract = true} : f32[n]#v; %s = add %p, %yv {contract = true} : "
+    "f32[n]#v\n"
     "      store @y[n], %s {det = [n], check = [0]}\n"
     "    }\n"
     "  }\n"
@@ -27,7 +29,8 @@ Test(backend_ptx, axpy) {
     cr_expect(count_of(e.text, "st.global.v4.b32") == 2);
     cr_expect(count_of(e.text, "fma.rn.f32") == 8);
     cr_expect(strncmp(e.text, "//! fuse 1 sm_80 ", 17) == 0);
-    cr_expect(strstr(e.text, "//!   launch %pid in 0..%g args(%N, %a; @x, @y) {entry = \"axpy_0\""), "%s", e.text);
+    cr_expect(strstr(e.text, "//!   launch %pid in 0..%g args(%N, %a; @x, @y) {entry = \"axpy_0\""),
+              "%s", e.text);
     cr_expect(!strstr(e.text, ".local"));
     no_spills(assemble(&e, "sm_80"));
     arena_free(e.arena);
@@ -42,7 +45,8 @@ static const char axpy_any[] =
     "  launch %pid in 0..%g args(%N, %a; @x, @y) {entry = \"axpy_1\", warps = 4} {\n"
     "    %n0 = mul %pid, 256 : index\n"
     "    with n in %n0..%N {\n"
-    "      %xv = load @x[n] else 1.0:bf16 {check = [0]} : bf16[n]#v; %yv = load @y[n] {check = [0], guard = [n]} : bf16[n]#v\n"
+    "      %xv = load @x[n] else 1.0:bf16 {check = [0]} : bf16[n]#v; %yv = load @y[n] {check = "
+    "[0], guard = [n]} : bf16[n]#v\n"
     "      %p = mul %xv, %a : bf16[n]#v; %s = add %p, %yv : bf16[n]#v; %i = inside n : bool[n]#v\n"
     "      %z = select %i, %s, 0.0:bf16 : bf16[n]#v\n"
     "      store @y[n], %z {det = [n], check = [0]}\n"
@@ -63,12 +67,14 @@ static const char softmax[] =
     "tir placed sm_90a\n"
     "layout #t = reg(n:1, n:2, n:512) lane(n:4, n:8, n:16, n:32, n:64) warp(n:128, n:256)\n"
     "layout #r = reg() lane(0, 0, 0, 0, 0) warp(0, 0)\n"
-    "kernel softmax(dim M, dim N, in @x: f32[%M, %N] {align = 16, inner = 1, sdiv = 4}, out @y: f32[%M, %N] {align = 16, inner = 1, sdiv = 4}) {\n"
+    "kernel softmax(dim M, dim N, in @x: f32[%M, %N] {align = 16, inner = 1, sdiv = 4}, out @y: "
+    "f32[%M, %N] {align = 16, inner = 1, sdiv = 4}) {\n"
     "  axis m of M by 1; axis n of N in 0..%N by 1024\n"
     "  launch %pid in 0..%M args(%M, %N; @x, @y) {entry = \"softmax_0\", warps = 4, smem = 512} {\n"
     "    with m in %pid..%M {\n"
     "      %xv = load @x[m, n] else -inf:f32 {check = [1]} : f32[m, n]#t\n"
-    "      %mx = reduce.max[n] %xv : f32[m]#r; %d = sub %xv, %mx : f32[m, n]#t; %e = exp %d : f32[m, n]#t\n"
+    "      %mx = reduce.max[n] %xv : f32[m]#r; %d = sub %xv, %mx : f32[m, n]#t; %e = exp %d : "
+    "f32[m, n]#t\n"
     "      %s = reduce.sum[n] %e : f32[m]#r; %q = div %e, %s : f32[m, n]#t\n"
     "      store @y[m, n], %q {det = [m, n], check = [1]}\n"
     "    }\n"
@@ -98,4 +104,34 @@ Test(backend_ptx, matrix_product_by_mma_sync) {
     cr_expect(!strstr(e.text, ".local"));
     no_spills(assemble(&e, "sm_80"));
     arena_free(e.arena);
+}
+
+// The same with the guards of the fast variant: cp.async of 16 bytes.
+Test(backend_ptx, matrix_product_with_cp_async) {
+    Arena *arena = arena_new("text");
+    const char *text = example_linear_mma_placed;
+    static const char *const edits[][2] = {
+        {"in @x: bf16[%M, %K]", "in @x: bf16[%M, %K] {align = 16, inner = 1, sdiv = 8}"},
+        {"in @w: bf16[%K, %N]", "in @w: bf16[%K, %N] {align = 16, inner = 1, sdiv = 8}"},
+        {"out @y: f32[%M, %N]", "out @y: f32[%M, %N] {align = 16, inner = 1, sdiv = 4}"},
+        {"  axis m of M by 128;", "  %rk = rem %K, 8 : index; %ok = cmp.eq %rk, 0 : bool; when "
+                                  "%ok; %rn = rem %N, 8 : index; "
+                                  "%on = cmp.eq %rn, 0 : bool; when %on; axis m of M by 128;"},
+    };
+    for (int i = 0; i < 4; i++) {
+        const char *at = strstr(text, edits[i][0]);
+        cr_assert(at);
+        text = arena_printf(arena, "%.*s%s%s", (int)(at - text), text, edits[i][1],
+                            at + strlen(edits[i][0]));
+    }
+    Emitted e = emit_ptx(text, "sm_80");
+    cr_expect(count_of(e.text, "cp.async.cg.shared.global") == 16, "%d",
+              count_of(e.text, "cp.async.cg"));
+    cr_expect(count_of(e.text, "cp.async.wait_group") == 1);
+    cr_expect(count_of(e.text, "mma.sync") == 64);
+    cr_expect(!strstr(e.text, "ld.global"));
+    cr_expect(count_of(e.text, "st.global.v2.b32") == 64, "%d", count_of(e.text, "st.global"));
+    no_spills(assemble(&e, "sm_80"));
+    arena_free(e.arena);
+    arena_free(arena);
 }
