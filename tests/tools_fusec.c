@@ -1,0 +1,249 @@
+// `fusec` and `fusec run` from end to end: real kernels, real files, exit codes, nothing left
+// behind.
+#include <criterion/criterion.h>
+
+#include "tools/npy.h"
+#include "tools/opts.h"
+#include "tools/safetensors.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char kernels[] =
+    "kernel axpy<T: float>(a: f32, x: T[N], y: T[N]) -> (z: T[N]) { z = a * x + y; }\n"
+    "kernel scale(s: f32) -> (inout v: f32[M, N]) { v = v * s; }\n"
+    "kernel halve(x: f32[M, N]) -> (y: f32[U, N]) where U == M / 2 {\n"
+    "    parallel u in 0..U { y[u, :] = x[2*u, :] + x[2*u + 1, :]; }\n"
+    "}\n";
+
+// A folder of its own for each test, removed at the end.
+static char *folder_new(void) {
+    char *path = strdup("/tmp/fuse-cli-XXXXXX");
+    cr_assert(mkdtemp(path));
+    char name[128];
+    snprintf(name, sizeof name, "%s/k.fk", path);
+    FILE *file = fopen(name, "w");
+    cr_assert(file);
+    fputs(kernels, file);
+    fclose(file);
+    return path;
+}
+
+static void folder_free(char *path) {
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", path);
+    cr_assert_eq(system(command), 0);
+    free(path);
+}
+
+static int folder_count(const char *path) {
+    DIR *folder = opendir(path);
+    int count = 0;
+    for (struct dirent *entry; (entry = readdir(folder));)
+        count += entry->d_name[0] != '.';
+    closedir(folder);
+    return count;
+}
+
+// Runs "fusec ARGS" in the folder; checks the code and that the output has `expect`.
+static void check_fusec(const char *folder, const char *args, int code, const char *expect) {
+    char command[1024], *text = calloc(1, 1 << 16);
+    snprintf(command, sizeof command, "cd %s && " FUSEC_PROGRAM " 2>&1 %s", folder, args);
+    FILE *pipe = popen(command, "r");
+    cr_assert(pipe);
+    text[fread(text, 1, (1 << 16) - 1, pipe)] = 0;
+    int status = pclose(pipe);
+    int got = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    cr_expect(got == code, "fusec %s: exit code %d, expected %d:\n%s", args, got, code, text);
+    cr_expect(strstr(text, expect), "fusec %s: expected '%s' in:\n%s", args, expect, text);
+    free(text);
+}
+
+static HostTensor make(DType dtype, int rank, const int64_t *dims, double first, double step) {
+    HostTensor t;
+    ToolError error;
+    cr_assert(tensor_alloc(&t, dtype, rank, dims, &error), "%s", error.text);
+    for (int64_t i = 0; i < tensor_elements(&t); i++)
+        tensor_put(&t, i, scalar_float(DT_F64, first + step * (double)i));
+    return t;
+}
+
+static void write_npy(const char *folder, const char *name, HostTensor t) {
+    char path[128];
+    ToolError error;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    cr_assert(npy_write(path, &t, false, &error), "%s", error.text);
+    tensor_free(&t);
+}
+
+// Element i of the file is first + step * i.
+static void check_npy(const char *folder, const char *name, DType dtype, int64_t elements,
+                      double first, double step) {
+    char path[128];
+    ToolError error;
+    HostTensor t;
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    cr_assert(npy_read(path, &t, &error), "%s", error.text);
+    cr_expect(t.dtype == dtype && tensor_elements(&t) == elements, "%s: %s, %ld elements", name,
+              dtype_name(t.dtype), (long)tensor_elements(&t));
+    for (int64_t i = 0; i < tensor_elements(&t) && i < elements; i++)
+        cr_expect_eq(scalar_to_f64(tensor_get(&t, i)), first + step * (double)i, "%s[%ld]", name,
+                     (long)i);
+    tensor_free(&t);
+}
+
+Test(tools_fusec, compiles_to_every_form) {
+    char *folder = folder_new();
+    check_fusec(folder, "k.fk --emit=ast", EXIT_OK, "kernel axpy");
+    check_fusec(folder, "k.fk --emit=tile --kernel=scale", EXIT_OK, "inout @v: f32[%M, %N]");
+    check_fusec(folder, "k.fk --target=sm_80 --emit=ptx --kernel=scale", EXIT_OK, ".entry");
+    check_fusec(folder, "k.fk --target=sm_80 --emit=llvm --kernel=scale", EXIT_OK, "define ");
+    check_fusec(folder, "- --emit=ast <k.fk", EXIT_OK, "kernel scale");
+    check_fusec(folder, "k.fk --target=cpu", EXIT_USAGE, "binary output needs a place");
+    check_fusec(folder, "k.fk --target=cpu --emit=ptx", EXIT_USAGE, "target cpu has no ptx");
+    cr_expect_eq(folder_count(folder), 1, "nothing was written");
+    check_fusec(folder, "k.fk --target=sm_80 --kernel=scale -o k.ptx", EXIT_OK, "");
+    check_fusec(folder, "k.fk --target=cpu --kernel=scale -o k.o", EXIT_OK, "");
+    cr_expect_eq(folder_count(folder), 3);
+    folder_free(folder);
+}
+
+Test(tools_fusec, errors_leave_nothing) {
+    char *folder = folder_new();
+    check_fusec(folder, "- --target=sm_80 -o out.ptx </dev/null", EXIT_INPUT, "no kernel");
+    check_fusec(folder, "- --target=sm_80 -o out.ptx <" FUSE_SOURCE_DIR "/LICENSE", EXIT_INPUT,
+                "<stdin>:");
+    check_fusec(folder, "k.fk --target=sm_80 -o none/out.ptx", EXIT_IO, "No such file");
+    check_fusec(folder, "none.fk -o out.ptx", EXIT_IO, "none.fk: No such file");
+    check_fusec(folder, "k.fk --kernel=none --target=sm_80 -o out.ptx", EXIT_INPUT, "none");
+    cr_expect_eq(folder_count(folder), 1);
+    folder_free(folder);
+}
+
+static void check_devices(const char *device) {
+    char *folder = folder_new();
+    char args[256];
+    const int64_t n = 37, square[] = {4, 6};
+    write_npy(folder, "x.npy", make(DT_F32, 1, &n, 1, 1));
+    write_npy(folder, "y.npy", make(DT_F64, 1, &n, 10, 0));
+    snprintf(args, sizeof args, "run k.fk:axpy --device=%s a=0.5 x=x.npy y=y.npy z=z.npy", device);
+    check_fusec(folder, args, EXIT_OK, "axpy");
+    check_npy(folder, "z.npy", DT_F32, n, 10.5, 0.5);
+
+    write_npy(folder, "m.npy", make(DT_F32, 2, square, 0, 1));
+    snprintf(args, sizeof args, "run k.fk:halve --device=%s x=m.npy y=h.npy", device);
+    check_fusec(folder, args, EXIT_OK, "halve");
+    char path[128];
+    HostTensor t;
+    ToolError error;
+    snprintf(path, sizeof path, "%s/h.npy", folder);
+    cr_assert(npy_read(path, &t, &error), "%s", error.text);
+    cr_expect(t.rank == 2 && t.dims[0] == 2 && t.dims[1] == 6);
+    cr_expect_eq(tensor_get(&t, 7).u.f, 13 + 19);
+    tensor_free(&t);
+
+    snprintf(args, sizeof args, "run k.fk:scale --device=%s s=3 v=m.npy", device);
+    check_fusec(folder, args, EXIT_OK, "scale");
+    check_npy(folder, "m.npy", DT_F32, 24, 0, 3);
+    folder_free(folder);
+}
+
+Test(tools_fusec, runs_on_the_evaluator) {
+    check_devices("eval");
+}
+
+Test(tools_fusec, runs_on_the_cpu) {
+    check_devices("cpu");
+}
+
+Test(tools_fusec, runs_on_the_simulator) {
+    check_devices("sim");
+}
+
+Test(tools_fusec, safetensors_and_types) {
+    char *folder = folder_new();
+    char path[128];
+    ToolError error;
+    const int64_t n = 5;
+    HostTensor x = make(DT_BF16, 1, &n, 1, 1), y = make(DT_BF16, 1, &n, 2, 0);
+    SafeTensors *set = safetensors_new();
+    snprintf(path, sizeof path, "%s/m.safetensors", folder);
+    cr_assert(safetensors_put(set, "a.x", &x, &error) && safetensors_put(set, "y", &y, &error) &&
+                  safetensors_write(set, path, &error),
+              "%s", error.text);
+    safetensors_close(set);
+    tensor_free(&x);
+    tensor_free(&y);
+
+    // bf16 from the file's type; as it is into .safetensors, as f32 into .npy
+    check_fusec(folder,
+                "run k.fk:axpy --device=eval a=2 x=m.safetensors:a.x y=m.safetensors "
+                "z=o.safetensors:z",
+                EXIT_OK, "axpy.bf16");
+    snprintf(path, sizeof path, "%s/o.safetensors", folder);
+    set = safetensors_open(path, &error);
+    cr_assert(set && safetensors_read(set, "z", &x, &error), "%s", error.text);
+    cr_expect(x.dtype == DT_BF16 && tensor_get(&x, 4).u.f == 12);
+    tensor_free(&x);
+    safetensors_close(set);
+    check_fusec(folder,
+                "run k.fk:axpy --device=eval a=2 x=m.safetensors:a.x y=m.safetensors z=z.npy",
+                EXIT_OK, "axpy.bf16");
+    check_npy(folder, "z.npy", DT_F32, n, 4, 2);
+    // -D decides against the file
+    check_fusec(folder,
+                "run k.fk:axpy --device=eval -D T=f16 a=2 x=m.safetensors:a.x y=m.safetensors "
+                "z=z.npy",
+                EXIT_OK, "axpy.f16");
+    check_npy(folder, "z.npy", DT_F16, n, 4, 2);
+    // without a file an output is shown
+    check_fusec(folder, "run k.fk:axpy --device=eval a=2 x=m.safetensors:a.x y=m.safetensors",
+                EXIT_OK, "z: bf16[5] = 4 6 8 10 12\n");
+    folder_free(folder);
+}
+
+Test(tools_fusec, random_inputs_compare_with_the_evaluator) {
+    char *folder = folder_new();
+    check_fusec(folder, "run k.fk:axpy --device=cpu --random=N=1000 --compare", EXIT_OK, " ok");
+    check_fusec(folder, "run k.fk:halve --device=sim --random=M=6,N=40 --compare", EXIT_OK, " ok");
+    check_fusec(folder, "run k.fk:axpy --device=cpu -D T=bf16 --random=N=77 --compare --seed=9",
+                EXIT_OK, "bf16");
+    folder_free(folder);
+}
+
+Test(tools_fusec, wrong_arguments_of_run) {
+    char *folder = folder_new();
+    const int64_t n = 3, m = 4;
+    write_npy(folder, "x.npy", make(DT_F32, 1, &n, 0, 1));
+    write_npy(folder, "y.npy", make(DT_F32, 1, &m, 0, 1));
+    static const struct {
+        const char *args;
+        int code;
+        const char *expect;
+    } rows[] = {
+        {"run k.fk", EXIT_INPUT, "FILE.fk:NAME chooses one of axpy, scale, halve"},
+        {"run k.fk:none", EXIT_INPUT, "no kernel 'none'"},
+        {"run k.fk:axpy --device=eval q=3", EXIT_USAGE, "no parameter 'q'; it has a, x, y, z"},
+        {"run k.fk:axpy --device=eval a=x.npy", EXIT_USAGE, "'a' is a scalar, not a tensor"},
+        {"run k.fk:axpy --device=eval x=3", EXIT_USAGE, "'x' is a tensor, not a number"},
+        {"run k.fk:axpy --device=eval x=x.npy y=x.npy", EXIT_USAGE, "'a' is not given"},
+        {"run k.fk:axpy --device=eval a=1 x=x.npy", EXIT_USAGE, "'y' is not given: y=FILE.npy"},
+        {"run k.fk:axpy --device=eval a=1 x=x.npy y=y.npy", EXIT_INPUT, "N"},
+        {"run k.fk:axpy --device=eval a=1 x=none.npy y=y.npy", EXIT_IO, "none.npy: No such file"},
+        {"run k.fk:axpy --device=eval --random=Q=3", EXIT_USAGE, "no dim 'Q'"},
+        {"run k.fk:axpy --device=eval --random=N=3 --shape=x=4", EXIT_USAGE, "given as 3 and as 4"},
+        {"run k.fk:axpy --device=eval --shape=x=4,5", EXIT_USAGE, "declared with 1 dims, not 2"},
+        {"run k.fk:scale --device=eval s=1 v=x.npy", EXIT_INPUT, "has 1 dims, 2 are declared"},
+        {"run k.fk:axpy --device=cpu --target=sm_80 a=1", EXIT_USAGE, "does not run on device cpu"},
+        {"run k.fk:axpy --tolerance=1 a=1", EXIT_USAGE, "--tolerance is for --compare"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        check_fusec(folder, rows[i].args, rows[i].code, rows[i].expect);
+    if (access("/dev/nvidiactl", F_OK) != 0)
+        check_fusec(folder, "run k.fk:axpy --device=cuda --random=N=3", EXIT_DEVICE, "");
+    cr_expect_eq(folder_count(folder), 3);
+    folder_free(folder);
+}
