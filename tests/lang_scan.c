@@ -157,3 +157,42 @@ Test(scan, stray_documentation_is_a_warning) {
         cr_assert_eq(diag_id(diags_at(lang.diags, i)), DIAG_STRAY_DOC);
     lang_free(&lang);
 }
+
+/* The diagnostics of a comment that holds these bytes. */
+static void expect_utf8(const char *bytes, bool valid) {
+    Lang lang = lang_new();
+    AstFile *file = lang_parse_text(&lang, arena_printf(lang.arena, "// %s\nfn f() = 1;", bytes));
+    cr_assert_eq(file->has_errors, !valid, "%s", diags_text(lang.diags, lang.arena));
+    cr_assert_eq(diags_count(lang.diags), !valid);
+    if (!valid) {
+        cr_assert_eq(diag_id(diags_at(lang.diags, 0)), DIAG_BAD_UTF8);
+        cr_assert_eq(diag_span(diags_at(lang.diags, 0)).begin, 4);
+    }
+    cr_assert_eq(file->decls.len, 1);
+    lang_free(&lang);
+}
+
+Test(scan, utf8) {
+    static const char *const good[] = {
+        "\x7f",         "\xc2\x80",     "\xdf\xbf",         "\xe0\xa0\x80",     "\xed\x9f\xbf",
+        "\xee\x80\x80", "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf",
+    };
+    static const char *const bad[] = {
+        "\x80",
+        "\xc1\xbf",
+        "\xe0\x9f\xbf",
+        "\xed\xa0\x80",
+        "\xf0\x8f\xbf\xbf",
+        "\xf4\x90\x80\x80",
+        "\xf5\x80\x80\x80",
+        "\xff",
+        "\xc3",
+        "\xe4\xb8",
+        "\xf0\x9f\x98",
+        "\xc3\xc3",
+    };
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        expect_utf8(good[i], true);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        expect_utf8(bad[i], false);
+}
