@@ -394,7 +394,9 @@ static void clone_param(Kernel *to, IrMap *m, const Param *p) {
 
 Kernel *ir_clone_kernel(Module *to, const Kernel *k, const char *name) {
     Kernel *copy = ir_kernel_new(to, name, k->span);
-    copy->variant_of = k->variant_of;
+    if (k->variant_of)
+        copy->variant_of =
+            to == k->module ? k->variant_of : ir_find_kernel(to, k->variant_of->name);
     layout_names_copy(to, k->module);
     Arena *scratch = arena_new("clone");
     IrMap m = ir_map_new(scratch, (Kernel *)k);

@@ -363,8 +363,7 @@ static bool check_det(Verify *v, const Op *op, const Attr *a) {
 }
 
 static bool check_attrs(Verify *v, const Op *op) {
-    if (op->kind == OP_STORE && v->inside && v->module->stage >= STAGE_NESTS &&
-        !op_attr(op, ATTR_det) && op->mem[0].mem->rank)
+    if (op->kind == OP_STORE && v->inside && !op_attr(op, ATTR_det) && op->mem[0].mem->rank)
         return verify_fail(v, "a store without a race proof (`det`)");
     const OpInfo *row = op_info(op->kind);
     for (int i = 0; i < op->nattr; i++) {

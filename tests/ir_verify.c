@@ -122,6 +122,7 @@ Test(ir_verify, memory) {
     tensor("store @x[0, 0], %c", "@x is only read");
     tensor("%a = extent @x {dim = 2} : index", "@x has 2 dims");
     tensor("store @y[0, 0], %c {check = [2]}", "`check`: the tensor has 2 dims");
+    tensor("parallel %i in 0..4 {\nstore @y[%i, 0], %c\n}", "a store without a race proof");
     tensor("store @y[0, 0], %c {det = [_]}", "`det` has one name for each dim");
     tensor("store @y[0, 0], %c {det = [_, q]}", "nothing has the name `q`");
     tensor("@t = temp : f32[M]", "a dim is not a scalar integer");
