@@ -242,9 +242,37 @@ static void eval_op(Eval *e, const Op *op) {
     eval_fail(e, op, "is not implemented");
 }
 
+// Where a value is last used in its own region, counting a use inside a nested op as that op's.
+// What a `yield` uses is read after it, so it lives to the region's end.
+static void find_last_uses(Eval *e, const Region *r) {
+    for (const Op *op = r->first; op; op = op->next) {
+        for (int i = 0; i < op->nin; i++) {
+            const Value *v = op->in[i];
+            const Region *home = v->kind == VALUE_OP ? v->def->parent : NULL;
+            const Op *user = op;
+            while (home && user && user->parent != home)
+                user = user->parent->owner;
+            e->last_use[v->id] = home ? user : NULL;
+        }
+        for (int i = 0; i < op->nregion; i++)
+            find_last_uses(e, op->region[i]);
+    }
+}
+
+static void drop_used(Eval *e, const Op *op) {
+    if (op->kind == OP_YIELD)
+        return;
+    for (int i = 0; i < op->nin; i++) {
+        if (e->last_use[op->in[i]->id] == op)
+            eval_set(e, op->in[i], NULL);
+    }
+}
+
 void eval_region(Eval *e, const Region *r) {
-    for (const Op *op = r->first; op; op = op->next)
+    for (const Op *op = r->first; op; op = op->next) {
         eval_op(e, op);
+        drop_used(e, op);
+    }
 }
 
 void eval_region_end(Eval *e, const Region *r) {
@@ -405,6 +433,8 @@ bool eval_kernel(Arena *scratch, const Module *m, const Kernel *k, int nargs, co
         e->opts.max_steps = INT64_C(1) << 40;
     e->exact = m->stage == STAGE_TENSOR || m->stage == STAGE_NESTS;
     e->value = ARENA_ARRAY(scratch, Tile *, k->nvalue);
+    e->last_use = ARENA_ARRAY(scratch, const Op *, k->nvalue);
+    find_last_uses(e, k->body);
     e->window = ARENA_ARRAY(scratch, Window, k->naxis);
     e->mem = ARENA_ARRAY(scratch, MemState, k->nmem);
     if (setjmp(e->stop) == 0) {

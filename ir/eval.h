@@ -14,9 +14,9 @@
 //   - where a padding position is stored, or an index without `check` is outside its tensor.
 //
 // Numbers: f32 ops round to f32 once, f64 ops are double's; transcendental functions are libm's in
-// double, rounded. `reduce.sum`, `reduce.prod`, `scan` and `dot` of floats accumulate in double in
-// index order and round once, at the end: the most exact result, which no machine gives; what
-// compares with it needs a bound. `round` is to nearest even. Integers wrap, dividing by 0 gives 0,
+// double, rounded. `reduce.sum`, `reduce.prod`, `scan` and `dot` of floats accumulate in double and
+// round once, at the end: the most exact result, which no machine gives; what compares with it
+// needs a bound. `round` is to nearest even. Integers wrap, dividing by 0 gives 0,
 // a shift past the width gives 0 (or the sign).
 //
 // Order: iterations of a `parallel` or `launch` run one after another, permuted by the seed. A copy
@@ -77,10 +77,12 @@ typedef struct EvalOptions {
     int64_t max_programs; // at most so many iterations of each `parallel`, its first and last among
                           // them; 0: all. What depends on a skipped iteration is neither written
                           // nor an error.
-    int sms;           // result of `sms`; 0: 4
-    int64_t max_steps; // iterations of all loops together before giving up; 0: 2^40
+    int sms;              // result of `sms`; 0: 4
+    int64_t max_steps;    // iterations of all loops together before giving up; 0: 2^40
     bool check_guards; // fail where the arguments do not meet the variant's guards (align, inner,
                        // sdiv, fits32)
+    bool check_races;  // fail where two iterations of a `parallel` meet in an element, one of them
+                       // writing, or one `store` writes an element twice; atomics are exempt
     int ndims;
     const EvalDim *dims;
     EvalReport *report; // filled when not NULL
@@ -91,6 +93,11 @@ typedef struct EvalOptions {
 // written in part.
 bool eval_kernel(Arena *scratch, const Module *m, const Kernel *k, int nargs, const EvalArg *args,
                  const EvalOptions *opts, const char **error);
+
+// One elementwise op on scalars, in the numerics above: for those who run the host region
+// themselves. `in` are its operands. False where the op is not elementwise or not defined on their
+// type.
+bool eval_scalar_op(const Op *op, const Scalar *in, Scalar *out);
 
 // A dense row-major tensor over `data`.
 EvalTensor eval_tensor(void *data, DType dtype, int rank, const int64_t *dims);

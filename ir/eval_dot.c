@@ -1,8 +1,8 @@
 // dot: contraction over the op's axes, every other axis kept.
 //
 // Products of operands of at most 24 bits of precision are exact in double; the sum is accumulated
-// in double in index order, started from `acc`, and rounded once. Integers accumulate with wrap.
-// All positions take part, padding too.
+// in double, in an order that is not promised, and rounded once. Integers accumulate with wrap. All
+// positions take part, padding too.
 #include "ir/eval_impl.h"
 
 // One row of results along the last axis of the domain, for one point of the others.
@@ -13,8 +13,26 @@ typedef struct DotRow {
     Walk along;             // over the contracted axes; a full walk ends at its start
 } DotRow;
 
+// Both operands lie along one contracted axis: partial sums, for a machine with several adders.
+static double dot_dense(const Cell *x, const Cell *y, int64_t n) {
+    double s[4] = {0};
+    int64_t k = 0;
+    for (; k + 4 <= n; k += 4) {
+        for (int i = 0; i < 4; i++)
+            s[i] += x[k + i].f * y[k + i].f;
+    }
+    for (; k < n; k++)
+        s[0] += x[k].f * y[k].f;
+    return (s[0] + s[1]) + (s[2] + s[3]);
+}
+
 static void row_floats(DotRow *r, const Cell *a, const Cell *b, Cell *acc) {
     Walk *w = &r->along;
+    if (w->axes.n == 1 && w->step[0][0] == 1 && w->step[1][0] == 1) {
+        for (int64_t j = 0; j < r->n; j++)
+            acc[j].f += dot_dense(a + j * r->a_step, b + j * r->b_step, w->count);
+        return;
+    }
     for (int64_t q = 0; q < w->count; q++, walk_next(w)) {
         const Cell *x = a + w->at[0], *y = b + w->at[1];
         if (r->a_step == 0 && r->b_step == 1) {

@@ -53,8 +53,11 @@ typedef struct MemState {
     uint8_t *data;
     int64_t dims[RANK_MAX], strides[RANK_MAX];
     int64_t count;
-    uint8_t *bad;     // temps: per element in row-major order
-    uint8_t *written; // outputs: the same
+    uint8_t *bad;                     // temps: per element in row-major order
+    uint8_t *written;                 // outputs: the same
+    uint32_t *writer;                 // check_races: last iteration that wrote the element
+    uint32_t *stamp;                  // and the store
+    uint32_t *reader, *reader_before; // the last two different iterations that read it
     // buffers
     int nslot;
     Slot *slot;
@@ -92,13 +95,18 @@ typedef struct Eval {
     Arena *arena;
     const Kernel *kernel;
     EvalOptions opts;
-    bool exact;       // tiles have no padding: stages tensor and nests
-    Tile **value;     // by Value.id
-    Window *window;   // by Axis.id
-    MemState *mem;    // by Mem.id
-    Block *blocks;    // all live ones
-    Pending *pending; // in order of issue
-    int64_t commits;  // by channels whose copies complete in groups
+    bool exact;          // tiles have no padding: stages tensor and nests
+    Tile **value;        // by Value.id
+    Window *window;      // by Axis.id
+    MemState *mem;       // by Mem.id
+    Block *blocks;       // all live ones
+    Pending *pending;    // in order of issue
+    uint32_t iteration;  // running one of the grid, counted over the run; 0: none
+    uint32_t iterations; // so far
+    uint32_t grid_first; // the grid's first
+    uint32_t store;      // stores so far
+    Op const **last_use; // by Value.id: the op after which it is dropped, if that is in its region
+    int64_t commits;     // by channels whose copies complete in groups
     int64_t steps;
     uint64_t draws; // random numbers used
     int64_t programs, programs_run;
@@ -200,6 +208,9 @@ typedef struct Access {
 // tiles.
 void access_start(Eval *e, const Op *op, Access *a, const MemRef *ref, AxisSet axes);
 Place access_place(Eval *e, Access *a);
+// check_races: an element is read or written by the running iteration.
+void race_read(Eval *e, const Op *op, const Mem *m, int64_t linear);
+void race_write(Eval *e, const Op *op, const Mem *m, int64_t linear);
 Cell cell_load(const Mem *m, const MemState *s, int64_t offset);
 void cell_store(const Mem *m, MemState *s, int64_t offset, int64_t linear, Cell c);
 // Stores at the current point, with the rules for poison and padding.

@@ -369,6 +369,27 @@ static void row_run(Eval *e, const Op *op, const Row *r, DType from, DType to) {
         eval_fail(e, op, "is not defined on %s", dtype_name(from));
 }
 
+bool eval_scalar_op(const Op *op, const Scalar *in, Scalar *out) {
+    DType to = op->res[0]->type.dtype;
+    if (op->nin < 1 || op->nin > 3 || !op_has(op->kind, TRAIT_ELEMENTWISE))
+        return false;
+    DType from = in[0].dtype;
+    bool has_own_row = op->kind == OP_SELECT || op->kind == OP_CAST || op->kind == OP_BITCAST ||
+                       op->kind == OP_CMP || op->kind == OP_RAND;
+    if (!has_own_row &&
+        !(dtype_is_float(from) ? float_fn(op->kind, from) != NULL : int_fn(op->kind) != NULL))
+        return false;
+    Cell cell[3], result = {0};
+    Row row = {.n = 1, .out = &result};
+    for (int i = 0; i < 3; i++) { // missing operands repeat the first
+        cell[i] = cell_from(in[i < op->nin ? i : 0]);
+        row.at[i] = &cell[i];
+    }
+    row_run(NULL, op, &row, from, to); // cannot fail: the op is defined
+    *out = cell_scalar(to, result);
+    return true;
+}
+
 void eval_elementwise(Eval *e, const Op *op) {
     Type type = op->res[0]->type;
     if (op->nin < 1 || op->nin > 3)

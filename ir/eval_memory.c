@@ -73,6 +73,58 @@ Place access_place(Eval *e, Access *a) {
     return walk_is_inside(&a->walk) ? PLACE_IN : PLACE_PADDING;
 }
 
+// --- races ---
+
+static MemState *race_state(Eval *e, const Op *op, const Mem *m) {
+    MemState *s = &e->mem[m->id];
+    if (!s->writer) {
+        s->writer = eval_calloc(e, op, s->count, sizeof(uint32_t));
+        s->stamp = eval_calloc(e, op, s->count, sizeof(uint32_t));
+        s->reader = eval_calloc(e, op, s->count, sizeof(uint32_t));
+        s->reader_before = eval_calloc(e, op, s->count, sizeof(uint32_t));
+    }
+    return s;
+}
+
+// Another iteration of the grid that is running.
+static bool race_with(const Eval *e, uint32_t other) {
+    return other >= e->grid_first && other != e->iteration;
+}
+
+void race_read(Eval *e, const Op *op, const Mem *m, int64_t linear) {
+    if (!e->opts.check_races || !e->iteration)
+        return;
+    MemState *s = race_state(e, op, m);
+    if (race_with(e, s->writer[linear]))
+        eval_fail(e, op, "race: element %lld of @%s is read here and written by another iteration",
+                  (long long)linear, m->name);
+    if (s->reader[linear] == e->iteration)
+        return;
+    s->reader_before[linear] = s->reader[linear];
+    s->reader[linear] = e->iteration;
+}
+
+void race_write(Eval *e, const Op *op, const Mem *m, int64_t linear) {
+    if (!e->opts.check_races || op->kind == OP_SCATTER || op->kind == OP_ATOMIC)
+        return;
+    MemState *s = race_state(e, op, m);
+    if (op->kind == OP_STORE && s->stamp[linear] == e->store)
+        eval_fail(e, op, "race: element %lld of @%s is written twice by one store",
+                  (long long)linear, m->name);
+    s->stamp[linear] = e->store;
+    if (!e->iteration)
+        return;
+    if (race_with(e, s->writer[linear]))
+        eval_fail(e, op, "race: element %lld of @%s is written by two iterations",
+                  (long long)linear, m->name);
+    if (race_with(e, s->reader[linear]) || race_with(e, s->reader_before[linear]))
+        eval_fail(e, op, "race: element %lld of @%s is written here and read by another iteration",
+                  (long long)linear, m->name);
+    s->writer[linear] = e->iteration;
+}
+
+// --- elements ---
+
 Cell cell_load(const Mem *m, const MemState *s, int64_t offset) {
     return cell_from(scalar_load(m->dtype, s->data, offset));
 }
@@ -109,6 +161,7 @@ void access_store(Eval *e, Access *a, Cell c, uint8_t bad) {
     if (bad)
         eval_fail(e, a->op, "stores poison to @%s at %s", a->mem->name,
                   eval_point(e, a->walk.axes, a->walk.pos));
+    race_write(e, a->op, a->mem, a->linear);
     cell_store(a->mem, a->state, a->offset, a->linear, c);
 }
 
@@ -123,6 +176,7 @@ void eval_load(Eval *e, const Op *op) {
         uint8_t bad = 0;
         switch (access_place(e, &a)) {
         case PLACE_IN:
+            race_read(e, op, a.mem, a.linear);
             out->cell[p] = cell_load(a.mem, a.state, a.offset);
             bad = a.state->bad ? a.state->bad[a.linear] : 0;
             break;
@@ -157,6 +211,7 @@ static AxisSet index_axes(Eval *e, const Op *op) {
 }
 
 void eval_store(Eval *e, const Op *op) {
+    e->store++;
     const Tile *v = eval_value(e, op, op_store_value(op));
     AxisSet axes = index_axes(e, op);
     if (!axes_union(axes, v->axes, &axes))
@@ -263,6 +318,10 @@ void eval_temp(Eval *e, const Op *op) {
     MemState *s = &e->mem[m->id];
     eval_free(e, s->data);
     eval_free(e, s->bad);
+    eval_free(e, s->writer);
+    eval_free(e, s->stamp);
+    eval_free(e, s->reader);
+    eval_free(e, s->reader_before);
     *s = (MemState){.defined = true, .count = 1};
     for (int d = 0; d < m->rank; d++) {
         s->dims[d] = eval_int(e, op, m->dim[d]);

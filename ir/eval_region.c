@@ -106,8 +106,12 @@ void eval_parallel(Eval *e, const Op *op) {
         total *= range[i].count;
     }
     int64_t *chosen = grid_choose(e, op, total, &n);
+    uint32_t around = e->iteration; // a parallel in a parallel is one grid with it
+    if (!around)
+        e->grid_first = e->iterations + 1;
     for (int64_t t = 0; t < n; t++) {
         int64_t rest = chosen[t];
+        e->iteration = ++e->iterations;
         count_step(e, op);
         for (int i = op->nbinders - 1; i >= 0; i--) { // the last binder is the fastest
             bind(e, op, i, &range[i], rest % range[i].count);
@@ -118,6 +122,7 @@ void eval_parallel(Eval *e, const Op *op) {
         eval_region_end(e, op->region[0]);
         unbind(e, op);
     }
+    e->iteration = around;
     e->programs += total;
     e->programs_run += n;
     eval_free(e, chosen);

@@ -201,6 +201,7 @@ static void pending_leave(Eval *e, Pending *p) {
         if (slot->bad[i])
             eval_fail(e, p->op, "copies poison from @%s to @%s, element %lld", p->buf->name,
                       p->to->name, (long long)p->linear[i]);
+        race_write(e, p->op, p->to, p->linear[i]);
         cell_store(p->to, t, p->offset[i], p->linear[i], slot->cell[i]);
     }
 }
@@ -219,6 +220,7 @@ static void copy_in(Eval *e, const Op *op) {
         int64_t at = a.walk.at[to];
         switch (access_place(e, &a)) {
         case PLACE_IN:
+            race_read(e, op, a.mem, a.linear);
             p->cell[at] = cell_load(a.mem, a.state, a.offset);
             p->bad[at] = a.state->bad ? a.state->bad[a.linear] : 0;
             break;

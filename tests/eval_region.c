@@ -238,3 +238,39 @@ Test(eval_region, failures_name_the_op) {
     arena_free(arena);
     data_free(&x);
 }
+
+Test(eval_region, races) {
+    static const char text[] =
+        "tir nests sm_80\nkernel k(dim N, in @x: i32[%%N], inout @y: i32[%%N]) {\n"
+        "  axis n of N by 4; axis j in 0..2; @t = temp {zero = true} : i32[%%N]; parallel n in "
+        "0..%%N {\n"
+        "    %%x = load @x[n] : i32[n]; %%i = div n, 2 : index[n]; %%z = mul n, 0 : index[n]\n"
+        "    %%b = begin n : index; %%j = add j, %%b : index[j]; %%v = cast j : i32[j]\n    %s } "
+        "}\n";
+    static const struct {
+        const char *body, *says;
+    } c[] = {
+        {"store @y[n], %x", ""},
+        {"%o = load @y[n] : i32[n]; store @y[n], %o", ""},
+        {"store @y[n], %x; store @y[n], %x", ""},
+        {"store @y[%i], %x", "written twice by one store"},
+        {"store @y[1], 3:i32", "written by two iterations"},
+        {"store @t[%j], %v; %o = load @t[0] : i32",
+         "is read here and written by another iteration"},
+        {"%o = load @y[0] : i32; store @y[n], %x", "by another iteration"},
+        {"%o = load @y[9] : i32; store @y[n], %x", "read by another iteration"},
+        {"scatter @y[%z], %x", ""},
+        {"atomic.add @y[%z], %x", ""},
+    };
+    Data x = data_random(1, DT_I32, 1, 10, 0, 0, 0), y = data_new(DT_I32, 1, 10);
+    for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+        char with[1024];
+        snprintf(with, sizeof with, text, c[i].body);
+        EvalOptions opts = {.check_races = true};
+        const char *said = run_with(with, &opts, ARGS(arg_of(&x), arg_of(&y)));
+        cr_assert(*c[i].says ? strstr(said, c[i].says) != NULL : !*said, "%s: `%s`", c[i].body,
+                  said);
+        cr_assert(!*run(with, ARGS(arg_of(&x), arg_of(&y)))); // not looked for otherwise
+    }
+    data_free(&x), data_free(&y);
+}
