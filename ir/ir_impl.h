@@ -52,8 +52,15 @@ Region *region_new(Kernel *k, Op *owner);
 void op_insert(Builder *b, Op *op);
 // The type that the row's rule gives result `i`; false with a reason when the operands break it.
 bool op_infer(const Kernel *k, const Op *op, int i, Type *out, const char **why);
+// The kernel's axes in order of their declarations in the text. Passes declare axes in other places
+// than the order of ids says; the text must not show it, or it would read back as another text.
+typedef struct AxisOrder {
+    uint16_t *rank; // by id
+    uint16_t *id;   // by rank
+} AxisOrder;
+AxisOrder axis_order(Arena *arena, const Kernel *k);
 // Text of a layout with the kernel's axis names.
-const char *layout_text(Arena *arena, const Kernel *k, const Layout *l);
+const char *layout_text(Arena *arena, const Kernel *k, const AxisOrder *order, const Layout *l);
 void layout_names_copy(Module *to, const Module *from);
 
 // --- a growing string in an arena ---

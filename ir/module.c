@@ -366,15 +366,83 @@ bool value_is_int(const Value *v, int64_t i) {
 
 // --- names of layouts ---
 
-static const char *axis_name_of(void *context, uint16_t axis) {
-    const Kernel *k = context;
-    return axis < k->naxis ? k->axis[axis]->name : "?";
+static void order_region(const Region *r, AxisOrder *o, bool *seen, uint16_t *n) {
+    for (const Op *op = r->first; op; op = op->next) {
+        if (op->kind == OP_AXIS && op->naxes && !seen[op->axes[0]->id]) {
+            seen[op->axes[0]->id] = true;
+            o->id[(*n)++] = op->axes[0]->id;
+        }
+        for (int i = 0; i < op->nregion; i++)
+            order_region(op->region[i], o, seen, n);
+    }
 }
 
-const char *layout_text(Arena *arena, const Kernel *k, const Layout *l) {
-    size_t len = layout_print(l, NULL, 0, axis_name_of, (void *)k);
+AxisOrder axis_order(Arena *arena, const Kernel *k) {
+    AxisOrder o = {.rank = ARENA_ARRAY(arena, uint16_t, k->naxis),
+                   .id = ARENA_ARRAY(arena, uint16_t, k->naxis)};
+    bool *seen = ARENA_ARRAY(arena, bool, k->naxis);
+    uint16_t n = 0;
+    for (int i = 0; i < k->nparam; i++) {
+        if (k->param[i].kind == PARAM_DIM) {
+            seen[k->param[i].axis->id] = true;
+            o.id[n++] = k->param[i].axis->id;
+        }
+    }
+    order_region(k->body, &o, seen, &n);
+    for (uint16_t id = 0; id < k->naxis; id++) // declared nowhere
+        if (!seen[id])
+            o.id[n++] = id;
+    for (uint16_t i = 0; i < n; i++)
+        o.rank[o.id[i]] = i;
+    return o;
+}
+
+typedef struct AxisNames {
+    const Kernel *kernel;
+    const uint16_t *id; // by rank; NULL: ids are ids
+} AxisNames;
+
+static const char *axis_name_of(void *context, uint16_t axis) {
+    const AxisNames *names = context;
+    if (axis >= names->kernel->naxis)
+        return "?";
+    return names->kernel->axis[names->id ? names->id[axis] : axis]->name;
+}
+
+static bool in_order(const AxisOrder *order, const Layout *l) {
+    for (int i = 1; i < l->naxes; i++)
+        if (order->rank[l->axis[i - 1]] > order->rank[l->axis[i]])
+            return false;
+    return true;
+}
+
+// The layout over ranks in place of ids: its terms are sorted as the text has the axes.
+static const Layout *layout_ranked(Arena *arena, const AxisOrder *order, const Layout *l) {
+    enum { SPARE = 0xff00 };
+    LayoutTable *table = layout_table_new(arena);
+    const Layout *r = layout_intern(table, l);
+    for (int i = 0; i < l->naxes && r; i++)
+        r = layout_rename(table, r, l->axis[i], (uint16_t)(SPARE + i));
+    for (int i = 0; i < l->naxes && r; i++)
+        r = layout_rename(table, r, (uint16_t)(SPARE + i), order->rank[l->axis[i]]);
+    return r;
+}
+
+const char *layout_text(Arena *arena, const Kernel *k, const AxisOrder *order, const Layout *l) {
+    AxisNames names = {.kernel = k};
+    bool known = true;
+    for (int i = 0; i < l->naxes; i++)
+        known &= l->axis[i] < k->naxis;
+    if (known && !in_order(order, l)) {
+        const Layout *ranked = layout_ranked(arena, order, l);
+        if (ranked) {
+            l = ranked;
+            names.id = order->id;
+        }
+    }
+    size_t len = layout_print(l, NULL, 0, axis_name_of, &names);
     char *text = arena_alloc(arena, len + 1);
-    layout_print(l, text, len + 1, axis_name_of, (void *)k);
+    layout_print(l, text, len + 1, axis_name_of, &names);
     return text;
 }
 
@@ -402,7 +470,8 @@ static void layout_name_add(Module *m, Str text, const char *name) {
 
 void ir_layout_name(Kernel *k, const Layout *layout, const char *name) {
     Module *m = k->module;
-    layout_name_add(m, intern_cstr(m->interner, layout_text(m->arena, k, layout)), name);
+    AxisOrder order = axis_order(m->arena, k);
+    layout_name_add(m, intern_cstr(m->interner, layout_text(m->arena, k, &order, layout)), name);
 }
 
 void layout_names_copy(Module *to, const Module *from) {

@@ -155,6 +155,7 @@ typedef struct Printer {
     Text t;
     const Module *module;
     const Kernel *kernel;
+    AxisOrder order; // of the kernel
     IrPrintOptions opts;
     int depth;
     LayoutUse *use;
@@ -194,7 +195,7 @@ static void use_layout(Printer *p, const Layout *l) {
     for (uint32_t i = 0; i < p->nuse; i++)
         if (p->use[i].layout == l && p->use[i].kernel == p->kernel)
             return;
-    Str text = intern_cstr(p->module->interner, layout_text(p->t.arena, p->kernel, l));
+    Str text = intern_cstr(p->module->interner, layout_text(p->t.arena, p->kernel, &p->order, l));
     Str name = layout_known_name(p, text);
     for (uint32_t i = 0; i < p->nuse && !name; i++)
         if (p->use[i].text == text)
@@ -244,9 +245,21 @@ static const char *axis_name(const Printer *p, uint16_t id) {
     return id < p->kernel->naxis ? p->kernel->axis[id]->name : "?";
 }
 
+static uint16_t axis_rank(const Printer *p, uint16_t id) {
+    return id < p->kernel->naxis ? p->order.rank[id] : id;
+}
+
+// In order of declaration.
 static void put_axes(Printer *p, AxisSet s) {
     if (s.n == 0)
         return;
+    for (int i = 1; i < s.n; i++) {
+        uint16_t id = s.id[i];
+        int at = i;
+        for (; at > 0 && axis_rank(p, s.id[at - 1]) > axis_rank(p, id); at--)
+            s.id[at] = s.id[at - 1];
+        s.id[at] = id;
+    }
     text_str(&p->t, "[");
     for (int i = 0; i < s.n; i++)
         text_format(&p->t, "%s%s", i ? ", " : "", axis_name(p, s.id[i]));
@@ -633,8 +646,13 @@ static void put_kernel_name(Printer *p, const Kernel *k) {
         print_string(&p->t, k->name);
 }
 
-static void put_kernel(Printer *p, const Kernel *k) {
+static void set_kernel(Printer *p, const Kernel *k) {
     p->kernel = k;
+    p->order = axis_order(p->t.arena, k);
+}
+
+static void put_kernel(Printer *p, const Kernel *k) {
+    set_kernel(p, k);
     text_str(&p->t, "kernel ");
     put_kernel_name(p, k);
     text_str(&p->t, "(");
@@ -663,7 +681,7 @@ IrText ir_print(Arena *arena, const Module *m, IrPrintOptions opts) {
     if (!opts.kernel_only)
         text_format(&p.t, "tir %s %s\n", stage_name(m->stage), m->target);
     for (int i = 0; i < m->nkernel; i++) {
-        p.kernel = m->kernel[i];
+        set_kernel(&p, m->kernel[i]);
         use_layouts(&p, m->kernel[i]->body);
     }
     for (uint32_t i = 0; i < p.nuse; i++) {
@@ -681,7 +699,8 @@ IrText ir_print(Arena *arena, const Module *m, IrPrintOptions opts) {
 }
 
 const char *op_text(Arena *arena, const Kernel *k, const Op *op) {
-    Printer p = {.t = {.arena = arena}, .module = k->module, .kernel = k};
+    Printer p = {.t = {.arena = arena}, .module = k->module};
+    set_kernel(&p, k);
     text_reserve(&p.t, 64);
     put_header(&p, op);
     return p.t.data;

@@ -150,8 +150,9 @@ Test(ir_text, forms) {
                 "  atomic.add @y[M, N], %v\n"
                 "  %old = atomic.max @y[0, 0], %c : f32\n"
                 "  assert %p {msg = \"no\"}\n");
-    expect_same("  %r, %q = for %i in 0..%M step 2, M in 0..%M carry (%a = %c : f32, %n = 0:i32 : i32) "
-                ": f32, i32 {\n    yield %a, %n stop true\n  }\n");
+    expect_same(
+        "  %r, %q = for %i in 0..%M step 2, M in 0..%M carry (%a = %c : f32, %n = 0:i32 : i32) "
+        ": f32, i32 {\n    yield %a, %n stop true\n  }\n");
 }
 
 Test(ir_text, forms_of_control) {
@@ -243,4 +244,39 @@ Test(ir_text, damaged_text) {
         arena_free(f.arena);
     }
     free(copy);
+}
+
+// Types and layouts follow the declarations in the text, not the order in which a pass made the
+// axes.
+Test(ir_text, axes_in_order_of_the_text) {
+    Fixture f = fixture_new();
+    Module *m = ir_module_new(f.arena, f.interner, "sm_80");
+    m->stage = STAGE_SCHEDULED;
+    Kernel *k = ir_kernel_new(m, "k", (Span){0});
+    Builder b = ir_builder_at_end(k, k->body);
+    Value *zero = ir_index(k, 0), *four = ir_index(k, 4);
+    Axis *late = ir_axis_window(&b, "late", NULL, zero, four, 4);
+    Builder front = ir_builder_before(k, k->body->first);
+    Axis *early = ir_axis_window(&front, "early", NULL, zero, four, 4);
+    Layout draft = {.naxes = 2, .axis = {late->id, early->id}, .bits = {2, 2}};
+    draft.nin[IN_OFF] = 4;
+    for (int i = 0; i < 4; i++)
+        draft.col[IN_OFF][i] = 1u << i;
+    draft.col[IN_OFF][3] |= 1;
+    AxisSet axes = axes_of(late);
+    axes_add(&axes, early->id);
+    Mem *buf = ir_buf(&b, BUF_SHARED, "b", DT_F32, axes, 1);
+    buf->layout = layout_intern(m->layouts, &draft);
+    ir_layout_name(k, buf->layout, "sw");
+    const char *want = "tir scheduled sm_80\n"
+                       "layout #sw = off(late:1, late:2, early:1, early:2^late:1)\n"
+                       "kernel k() {\n"
+                       "  axis early in 0..4 by 4\n"
+                       "  axis late in 0..4 by 4\n"
+                       "  @b = buf.shared : f32[early, late]#sw\n"
+                       "}\n";
+    const char *text = ir_print(f.arena, m, (IrPrintOptions){0}).data;
+    cr_expect_str_eq(text, want);
+    cr_expect_str_eq(reprint(&f, text, (IrPrintOptions){0}), want);
+    arena_free(f.arena);
 }
