@@ -262,14 +262,14 @@ Test(ir_text, axes_in_order_of_the_text) {
     draft.nin[IN_OFF] = 4;
     for (int i = 0; i < 4; i++)
         draft.col[IN_OFF][i] = 1u << i;
-    draft.col[IN_OFF][3] |= 1;
+    draft.col[IN_OFF][2] |= 1;
     AxisSet axes = axes_of(late);
     axes_add(&axes, early->id);
     Mem *buf = ir_buf(&b, BUF_SHARED, "b", DT_F32, axes, 1);
     buf->layout = layout_intern(m->layouts, &draft);
     ir_layout_name(k, buf->layout, "sw");
     const char *want = "tir scheduled sm_80\n"
-                       "layout #sw = off(late:1, late:2, early:1, early:2^late:1)\n"
+                       "layout #sw = off(late:1, late:2, early:1^late:1, early:2)\n"
                        "kernel k() {\n"
                        "  axis early in 0..4 by 4\n"
                        "  axis late in 0..4 by 4\n"
