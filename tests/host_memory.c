@@ -42,8 +42,7 @@ static Lane lanes_scaled(Target *t, int64_t step, int64_t first) {
     return lane_op2(t, OP_ADD, DT_I32, x, lane_int(t, DT_I32, first));
 }
 
-// --- global accesses of every shape
-// -------------------------------------------------------------------------------
+// --- global accesses of every shape ------------------------------------------------------------
 
 typedef struct Shape {
     DType dtype;
@@ -133,6 +132,40 @@ Test(host_memory, shapes, .timeout = 300) {
         }
 }
 
+// Lanes next to each other move as one vector, whatever form the offset has.
+static void affine_body(Build *b) {
+    Target *t = &b->t;
+    Access a = {.dtype = DT_F32, .width = 1, .align = 4};
+    Lane x, always = {NULL};
+    Lane id = t->ops->lane_id(t), program = t->ops->splat(t, b->program), wide;
+    // (program * lanes + lane) << 2, a sum in i32 that is widened, and base - ... + lane
+    t->ops->cast(t, DT_I32, DT_I64, 1, &id, &wide);
+    Lane i = lane_op2(t, OP_MUL, DT_I64, program, lane_int(t, DT_I64, t->desc->lanes));
+    i = lane_op2(t, OP_ADD, DT_I64, i, wide);
+    Lane bytes = lane_op2(t, OP_SHL, DT_I64, i, lane_int(t, DT_I64, 2));
+    t->ops->load_global(t, &a, (Ptr){.base = b->value[0], .offset = bytes}, always, NULL, &x);
+    Uni small = uni_resize(t, b->program, 32, true);
+    Lane sum = lane_op2(t, OP_ADD, DT_I32, t->ops->splat(t, small), lanes_scaled(t, 4, 8));
+    t->ops->cast(t, DT_I32, DT_I64, 1, &sum, &wide);
+    t->ops->store_global(t, &a, (Ptr){.base = b->value[0], .offset = wide}, always, &x);
+    Lane less = lane_op2(t, OP_SUB, DT_I32, lanes_scaled(t, 4, 0), t->ops->splat(t, small));
+    Lane pred = lane_cmp(t, CMP_LT, DT_I32, sum, lane_int(t, DT_I32, 100));
+    t->ops->store_global(t, &a, (Ptr){.base = b->value[0], .offset = less, .imm = 64}, pred, &x);
+}
+
+Test(host_memory, affine_offsets_are_vectors) {
+    Arena *arena = arena_new("test");
+    Diags *diags = diags_new(arena, source_map_new(arena), NULL);
+    BackendOutput text =
+        build_output(arena, diags, BACKEND_LLVM, "cpu", 0, 1, 0, affine_body, NULL);
+    cr_expect(strstr(text.data, "load <8 x float>"), "%s", text.data);
+    cr_expect(strstr(text.data, "store <8 x float>"), "%s", text.data);
+    cr_expect(strstr(text.data, "call void @llvm.masked.store"), "%s", text.data);
+    cr_expect_not(strstr(text.data, "gather"));
+    cr_expect_not(strstr(text.data, "scatter"));
+    arena_free(arena);
+}
+
 // Lanes that are off may point anywhere.
 static void wild_body(Build *b) {
     Target *t = &b->t;
@@ -164,8 +197,7 @@ Test(host_memory, masked_lanes_touch_nothing) {
     }
 }
 
-// --- shuffles
-// -----------------------------------------------------------------------------------------------------
+// --- shuffles ----------------------------------------------------------------------------------
 
 static void shuffle_body(Build *b) {
     Target *t = &b->t;
@@ -212,8 +244,7 @@ Test(host_memory, shuffles) {
     }
 }
 
-// --- atomics
-// ------------------------------------------------------------------------------------------------------
+// --- atomics -----------------------------------------------------------------------------------
 
 typedef struct AtomicCase {
     DType dtype;
@@ -257,8 +288,7 @@ Test(host_memory, atomics) {
         }
 }
 
-// --- shared memory, copies, matrices
-// ------------------------------------------------------------------------------
+// --- shared memory, copies, matrices -----------------------------------------------------------
 
 // Through shared memory and back, reversed; the copy is asynchronous on sim.
 static void shared_body(Build *b) {

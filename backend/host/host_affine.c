@@ -95,6 +95,15 @@ static Affine affine_of(Target *t, V v, int depth) {
     LLVMOpcode opcode = LLVMGetInstructionOpcode(v);
     if (opcode == LLVMShuffleVector)
         return affine_splat(v);
+    if (opcode == LLVMSelect) { // by a constant: guards that are known to hold
+        V cond = LLVMGetOperand(v, 0);
+        if (!LLVMIsConstant(cond))
+            return (Affine){0};
+        bool yes = cond == LLVMConstAllOnes(LLVMTypeOf(cond));
+        if (!yes && !LLVMIsNull(cond))
+            return (Affine){0};
+        return affine_of(t, LLVMGetOperand(v, yes ? 1 : 2), depth + 1);
+    }
     bool binary = opcode == LLVMAdd || opcode == LLVMSub || opcode == LLVMMul || opcode == LLVMShl;
     if (!binary && opcode != LLVMSExt && opcode != LLVMZExt)
         return (Affine){0};

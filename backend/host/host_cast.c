@@ -46,8 +46,7 @@ static float power_of_two(int e) {
     return r;
 }
 
-// --- to f32: exact
-// ------------------------------------------------------------------------------------------------
+// --- to f32: exact -----------------------------------------------------------------------------
 
 static V decode(Target *t, DType dtype, V x) {
     LLVMBuilderRef b = t->builder;
@@ -75,8 +74,7 @@ static V decode(Target *t, DType dtype, V x) {
     return as_float(t, LLVMBuildOr(b, bits, sign, ""));
 }
 
-// --- from f32
-// -----------------------------------------------------------------------------------------------------
+// --- from f32 ----------------------------------------------------------------------------------
 
 static V encode_bf16(Target *t, V bits) {
     LLVMBuilderRef b = t->builder;

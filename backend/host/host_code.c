@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "backend/host/host_impl.h"
+#include "backend/backend.h"
 #include "backend/host/sim.h"
 
 struct HostCode {
@@ -18,8 +18,7 @@ struct HostCode {
     LLVMOrcLLJITRef jit;
 };
 
-// --- linking
-// ------------------------------------------------------------------------------------------------------
+// --- linking -----------------------------------------------------------------------------------
 
 typedef struct Symbol {
     const char *name;
@@ -75,7 +74,7 @@ static bool link_object(HostCode *c, const char *data, size_t len, Diags *diags)
 }
 
 HostCode *host_code_load(Arena *arena, const char *data, size_t len, Diags *diags) {
-    host_native_init();
+    backend_llvm_start();
     HostCode *c = ARENA_NEW(arena, HostCode);
     c->arena = arena;
     if (link_object(c, data, len, diags))

@@ -35,9 +35,6 @@ static inline bool host_is_sim(const Target *t) {
     return t->desc->family == TARGET_SIM;
 }
 
-// Makes LLVM know this machine (host_target.c); may be called often.
-void host_native_init(void);
-
 // --- types and constants (host_value.c) ---
 LLVMTypeRef host_vector(Target *t, LLVMTypeRef element);
 LLVMTypeRef host_lanes_int(Target *t, int bits); // <L x i#bits>

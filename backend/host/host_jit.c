@@ -5,15 +5,15 @@
 // compiler works the same way.
 #include "backend/host/host.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "backend/host/host_code.h"
+#include "backend/host/pool.h"
 #include "backend/host/sim.h"
 #include "ir/abi.h"
 
-enum { THREADS_MAX = 256, STACK_BYTES = 16 << 20 };
+enum { THREADS_MAX = 256 };
 
 typedef struct Entry {
     const char *name;
@@ -28,6 +28,7 @@ struct HostModule {
     const TargetDesc *target;
     const SourceMap *sources;
     HostCode *code;
+    Pool *pool; // cpu; NULL until a launch uses several threads
     const char *plan;
     size_t plan_len;
     Entry *entry;
@@ -37,8 +38,7 @@ struct HostModule {
 
 typedef void CpuEntry(void *const *args, int64_t lo, int64_t hi, const char **message);
 
-// --- entries
-// ------------------------------------------------------------------------------------------------------
+// --- entries -----------------------------------------------------------------------------------
 
 static int count_launches(const Region *r) {
     int n = 0;
@@ -100,6 +100,8 @@ HostModule *host_jit(Arena *arena, Module *placed, const TargetDesc *target,
 void host_module_free(HostModule *h) {
     if (!h)
         return;
+    pool_free(h->pool);
+    h->pool = NULL;
     host_code_free(h->code);
     h->code = NULL;
 }
@@ -119,27 +121,35 @@ static const char *fail(HostModule *h, const char *format, ...) {
     return h->message;
 }
 
+// The attribute's text is good too, where it is no symbol.
+static bool is_given(const Entry *e, const char *name) {
+    Str given = op_attr_str(e->launch, ATTR_entry);
+    return given && strcmp(given, name) == 0;
+}
+
 static Entry *entry_find(HostModule *h, const char *name) {
     for (int i = 0; i < h->nentry; i++)
-        if (strcmp(h->entry[i].name, name) == 0)
+        if (strcmp(h->entry[i].name, name) == 0 || is_given(&h->entry[i], name))
             return &h->entry[i];
     return NULL;
 }
 
-// --- cpu
-// ----------------------------------------------------------------------------------------------------------
+// --- cpu ---------------------------------------------------------------------------------------
 
 typedef struct Run {
     CpuEntry *entry;
     void *const *args;
-    int64_t lo, hi;
-    const char *message; // of an assert that failed
+    int64_t grid;
+    int n;
+    const char *message[THREADS_MAX]; // of an assert that failed
 } Run;
 
-static void *run_main(void *arg) {
+// Contiguous runs of programs, one a task.
+static void run_main(void *arg, int i) {
     Run *r = arg;
-    r->entry(r->args, r->lo, r->hi, &r->message);
-    return NULL;
+    int64_t each = r->grid / r->n, rest = r->grid % r->n;
+    int64_t lo = each * i + (i < rest ? i : rest);
+    r->entry(r->args, lo, lo + each + (i < rest), &r->message[i]);
 }
 
 static int thread_count(int asked, int64_t grid) {
@@ -151,43 +161,30 @@ static int thread_count(int asked, int64_t grid) {
     return n < 1 ? 1 : (int)n;
 }
 
-// Contiguous runs of programs, one a thread; this thread takes the first, and those that get no
-// thread.
-static const char *launch_cpu(HostModule *h, CpuEntry *entry, void *const *args, int64_t grid,
-                              int threads) {
-    Run run[THREADS_MAX];
-    pthread_t thread[THREADS_MAX];
-    bool started[THREADS_MAX] = {false};
-    int n = thread_count(threads, grid);
-    pthread_attr_t attr;
-    bool has_attr = pthread_attr_init(&attr) == 0;
-    if (has_attr)
-        pthread_attr_setstacksize(&attr, STACK_BYTES);
-    for (int i = 0; i < n; i++) {
-        int64_t each = grid / n, rest = grid % n;
-        int64_t lo = each * i + (i < rest ? i : rest);
-        run[i] = (Run){.entry = entry, .args = args, .lo = lo, .hi = lo + each + (i < rest)};
-        if (i)
-            started[i] =
-                pthread_create(&thread[i], has_attr ? &attr : NULL, run_main, &run[i]) == 0;
-    }
-    for (int i = 0; i < n; i++)
-        if (!started[i])
-            run_main(&run[i]);
-    const char *message = NULL;
-    for (int i = 0; i < n; i++) {
-        if (started[i])
-            pthread_join(thread[i], NULL);
-        if (run[i].message && !message)
-            message = run[i].message;
-    }
-    if (has_attr)
-        pthread_attr_destroy(&attr);
-    return message ? fail(h, "%s", message) : NULL;
+// The pool grows to the most threads that a launch asked for.
+static Pool *pool_of(HostModule *h, int threads) {
+    if (h->pool && pool_threads(h->pool) >= threads)
+        return h->pool;
+    pool_free(h->pool);
+    h->pool = pool_new(threads);
+    return h->pool;
 }
 
-// --- sim
-// ----------------------------------------------------------------------------------------------------------
+static const char *launch_cpu(HostModule *h, CpuEntry *entry, void *const *args, int64_t grid,
+                              int threads) {
+    Run run = {.entry = entry, .args = args, .grid = grid, .n = thread_count(threads, grid)};
+    Pool *pool = run.n > 1 ? pool_of(h, run.n) : NULL;
+    if (pool)
+        pool_run(pool, run.n, run_main, &run);
+    for (int i = 0; !pool && i < run.n; i++)
+        run_main(&run, i);
+    for (int i = 0; i < run.n; i++)
+        if (run.message[i])
+            return fail(h, "%s", run.message[i]);
+    return NULL;
+}
+
+// --- sim ---------------------------------------------------------------------------------------
 
 // The value of an extent or stride at this launch; false when it is not among the parameters.
 static bool index_of(const Entry *e, void *const *args, const Value *v, int64_t *x) {
@@ -257,8 +254,7 @@ static const char *launch_sim(HostModule *h, const Entry *e, SimEntry *entry, vo
     return message;
 }
 
-// --- launch
-// -------------------------------------------------------------------------------------------------------
+// --- launch ------------------------------------------------------------------------------------
 
 const char *host_launch(HostModule *h, const char *entry, void *const *args, int64_t grid,
                         int warps, int64_t smem, int threads, uint64_t seed) {
@@ -267,7 +263,7 @@ const char *host_launch(HostModule *h, const char *entry, void *const *args, int
         return fail(h, "no launch is named `%s`", entry);
     const char *error = NULL;
     if (!e->address)
-        e->address = host_code_find(h->code, entry, &error);
+        e->address = host_code_find(h->code, e->name, &error);
     if (!e->address)
         return fail(h, "cannot link `%s`: %s", entry, error);
     if (grid <= 0)

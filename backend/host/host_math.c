@@ -73,8 +73,7 @@ static V copysign_like(Math *m, V x, V sign) {
     return arith_intrinsic(m->t, "llvm.copysign", LLVMTypeOf(x), 2, args);
 }
 
-// --- exponentials
-// -------------------------------------------------------------------------------------------------
+// --- exponentials ------------------------------------------------------------------------------
 
 // y * 2^n in two steps, so that subnormal results and 2^128 come out; n within -160..160.
 static V scale_f32(Math *m, V y, V n) {
@@ -136,8 +135,7 @@ static V exp2_core(Math *m, V x) {
     return mul(m, polynomial(m, r, c, 12), bits_of(m, e, m->f64));
 }
 
-// --- logarithms
-// ---------------------------------------------------------------------------------------------------
+// --- logarithms --------------------------------------------------------------------------------
 
 // log2 of a normal positive f64 to about 1e-12 (relative near 1); 0, negative, infinite and NaN as
 // in C.
@@ -192,8 +190,7 @@ static V pow_f32(Math *m, V x, V y) {
     return choose(m, trivial, one, r);
 }
 
-// --- tanh, erf
-// ----------------------------------------------------------------------------------------------------
+// --- tanh, erf ---------------------------------------------------------------------------------
 
 static V tanh_f32(Math *m, V x) {
     V a = unary(m, "llvm.fabs", widen(m, x)), one = num(m, m->f64, 1);
@@ -226,8 +223,7 @@ static V erf_f32(Math *m, V x) {
     return choose(m, big, r, mad(m, q, x, x));
 }
 
-// --- sine, cosine
-// -------------------------------------------------------------------------------------------------
+// --- sine, cosine ------------------------------------------------------------------------------
 
 // Calls the C library's f64 function on every lane.
 static V by_lane(Math *m, const char *name, int n, const V *x) {
@@ -288,8 +284,7 @@ static V sine_f32(Math *m, V f, V function, int shift) {
     return shift ? y : choose(m, zero, f, y);
 }
 
-// --- entry
-// --------------------------------------------------------------------------------------------------------
+// --- entry -------------------------------------------------------------------------------------
 
 static V build_body(Math *m, OpKind kind, V function, const V *x) {
     if (kind == OP_EXP2)

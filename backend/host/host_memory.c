@@ -35,8 +35,7 @@ V host_from_memory(Target *t, DType dtype, V x) {
     return LLVMBuildBitCast(t->builder, x, host_vector(t, target_type(t, dtype)), "");
 }
 
-// --- intrinsics
-// ---------------------------------------------------------------------------------------------------
+// --- intrinsics --------------------------------------------------------------------------------
 
 static V call_overloaded(Target *t, const char *name, int ntypes, LLVMTypeRef *types, int n,
                          V *args, int pointer, int align) {
@@ -67,8 +66,7 @@ static void masked_scatter(Target *t, V v, V p, int align, V mask) {
     call_overloaded(t, "llvm.masked.scatter", 2, types, 3, (V[]){v, p, mask}, 1, align);
 }
 
-// --- addresses
-// ----------------------------------------------------------------------------------------------------
+// --- addresses ---------------------------------------------------------------------------------
 
 typedef struct Place {
     Affine affine;
@@ -149,8 +147,7 @@ static V wide_mask(Target *t, V mask, int width) {
     return LLVMBuildShuffleVector(t->builder, mask, mask, index, "");
 }
 
-// --- loads
-// --------------------------------------------------------------------------------------------------------
+// --- loads -------------------------------------------------------------------------------------
 
 static void load_contiguous(Target *t, const Access *access, const Place *p, V mask, V *out) {
     int w = access->width, n = t->desc->lanes * w;
@@ -211,8 +208,7 @@ static void load_place(Target *t, const Access *access, const Place *p, V mask, 
     }
 }
 
-// --- stores
-// -------------------------------------------------------------------------------------------------------
+// --- stores ------------------------------------------------------------------------------------
 
 static V interleave(Target *t, const V *in, int width) {
     // Joins two vectors at a time; index i of the result is element i % width of lane i / width.
@@ -294,8 +290,7 @@ void host_store_shared(Target *t, const Access *access, Shared p, Lane pred, con
     host_store_global(t, access, shared_pointer(t, p), pred, in);
 }
 
-// --- atomics
-// ------------------------------------------------------------------------------------------------------
+// --- atomics -----------------------------------------------------------------------------------
 
 static bool atomic_operation(AtomicKind kind, DType dtype, LLVMAtomicRMWBinOp *op) {
     bool is_float = dtype_is_float(dtype), is_signed = dtype_is_signed(dtype);

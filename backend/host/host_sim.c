@@ -58,7 +58,18 @@ static void put_shared_offsets(Target *t, int which, Shared p) {
     slot_put(t, which, 0, off);
 }
 
+// An access that the slots cannot hold never comes from a layout of at most 16 bytes a lane.
+static bool fits(Target *t, const Access *access) {
+    int bytes = host_memory_bytes(t, access->dtype) * t->desc->lanes * access->width;
+    if (bytes <= HOST_SCRATCH_BYTES)
+        return true;
+    target_fail(t, "access of %d bytes", bytes);
+    return false;
+}
+
 static void put_values(Target *t, const Access *access, int which, const Lane *in) {
+    if (!fits(t, access))
+        return;
     int bytes = host_memory_bytes(t, access->dtype) * t->desc->lanes;
     for (int i = 0; i < access->width; i++)
         slot_put(t, which, i * bytes, host_to_memory(t, access->dtype, in[i].v));
@@ -79,7 +90,7 @@ static void get_values(Target *t, const Access *access, int which, Lane *out) {
 
 // What lanes hold that are off.
 static void put_fill(Target *t, const Access *access, int which, Lane pred, const Lane *fill) {
-    if (!pred.v)
+    if (!pred.v || !fits(t, access))
         return;
     int bytes = host_memory_bytes(t, access->dtype) * t->desc->lanes;
     for (int i = 0; i < access->width; i++) {
@@ -168,8 +179,7 @@ void sim_emit_barrier(Target *t, int id, int warps) {
     host_call(t, "sim_barrier", NULL, 4, args);
 }
 
-// --- matrices
-// -----------------------------------------------------------------------------------------------------
+// --- matrices ----------------------------------------------------------------------------------
 
 // Element i of a packed 32-bit register, as a Lane of the dtype.
 static Lane unpack(Target *t, V reg, DType dtype, int i) {
@@ -239,8 +249,7 @@ void sim_emit_mma(Target *t, MmaKind kind, DType ab, const Lane *a, const Lane *
     get_values(t, &sums, SLOT_RESULT, out);
 }
 
-// --- asynchronous copies, checks
-// ----------------------------------------------------------------------------------
+// --- asynchronous copies, checks ---------------------------------------------------------------
 
 void sim_emit_cp_async(Target *t, const Access *access, Shared to, Ptr from, Lane pred,
                        Lane active) {

@@ -6,29 +6,10 @@
 #include "backend/host/host_impl.h"
 
 #include <llvm-c/Analysis.h>
-#include <llvm-c/Target.h>
 #include <llvm-c/Transforms/PassBuilder.h>
-#include <pthread.h>
 #include <string.h>
 
-#define JOIN_(a, b, c) a##b##c
-#define JOIN(a, b, c)  JOIN_(a, b, c)
-
-static void native_init(void) {
-    JOIN(LLVMInitialize, FUSE_NATIVE_LLVM_TARGET, TargetInfo)();
-    JOIN(LLVMInitialize, FUSE_NATIVE_LLVM_TARGET, Target)();
-    JOIN(LLVMInitialize, FUSE_NATIVE_LLVM_TARGET, TargetMC)();
-    JOIN(LLVMInitialize, FUSE_NATIVE_LLVM_TARGET, AsmPrinter)();
-}
-
-// LLVM's registry of targets is the process's.
-void host_native_init(void) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, native_init);
-}
-
-// --- module
-// -------------------------------------------------------------------------------------------------------
+// --- module ------------------------------------------------------------------------------------
 
 // Code for this very machine where it runs at once, else for what most machines have.
 static LLVMTargetMachineRef machine_new(Target *t) {
@@ -60,13 +41,14 @@ static LLVMTargetMachineRef machine_new(Target *t) {
 }
 
 static bool host_module_begin(Target *t) {
-    host_native_init();
+    backend_llvm_start();
     HostState *s = ARENA_NEW(t->arena, HostState);
     t->state = s;
     s->machine = machine_new(t);
     if (!s->machine)
         return false;
-    t->module = LLVMModuleCreateWithNameInContext("fuse", t->llvm);
+    if (!t->module)
+        t->module = LLVMModuleCreateWithNameInContext("fuse", t->llvm);
     char *triple = LLVMGetTargetMachineTriple(s->machine);
     LLVMSetTarget(t->module, triple);
     LLVMDisposeMessage(triple);
@@ -137,13 +119,13 @@ static bool emit(Target *t, BackendOutput *out) {
 static bool host_module_end(Target *t, BackendOutput *out) {
     HostState *s = host_state(t);
     bool ok = !t->failed && emit(t, out);
-    LLVMDisposeTargetMachine(s->machine);
+    if (s->machine)
+        LLVMDisposeTargetMachine(s->machine);
     s->machine = NULL;
     return ok;
 }
 
-// --- kernel
-// -------------------------------------------------------------------------------------------------------
+// --- kernel ------------------------------------------------------------------------------------
 
 static LLVMTypeRef function_type(Target *t) {
     LLVMTypeRef pointer = host_pointer(t), i64 = target_int(t, 64), i32 = target_int(t, 32);
@@ -251,8 +233,7 @@ static void host_kernel_end(Target *t) {
     LLVMBuildBr(b, s->first);
 }
 
-// --- what differs between cpu and sim
-// -----------------------------------------------------------------------------
+// --- what differs between cpu and sim ----------------------------------------------------------
 
 static void load_global(Target *t, const Access *access, Ptr p, Lane pred, const Lane *fill,
                         Lane *out) {

@@ -78,8 +78,7 @@ V host_text(Target *t, const char *text) {
     return g;
 }
 
-// --- identity
-// -----------------------------------------------------------------------------------------------------
+// --- identity ----------------------------------------------------------------------------------
 
 Uni host_warp_id(Target *t) {
     return host_is_sim(t) ? (Uni){host_state(t)->warp} : uni_int(t, 32, 0);
@@ -98,8 +97,7 @@ Uni host_lane_first(Target *t, Lane x) {
         LLVMBuildExtractElement(t->builder, x.v, LLVMConstInt(target_int(t, 32), 0, false), "")};
 }
 
-// --- arithmetic
-// ---------------------------------------------------------------------------------------------------
+// --- arithmetic --------------------------------------------------------------------------------
 
 static Lane arith_wide(Target *t, OpKind kind, uint8_t sub, DType dtype, unsigned flags,
                        const Lane *args) {
@@ -155,8 +153,7 @@ Lane host_bitcast(Target *t, DType from, DType to, Lane x) {
     return (Lane){LLVMBuildBitCast(t->builder, x.v, host_vector(t, target_type(t, to)), "")};
 }
 
-// --- shuffles
-// -----------------------------------------------------------------------------------------------------
+// --- shuffles ----------------------------------------------------------------------------------
 
 static V shuffle_const(Target *t, V x, const uint32_t *source) {
     LLVMTypeRef type = LLVMTypeOf(x), bits = bits_type(t, type);

@@ -18,8 +18,7 @@ uint64_t sim_random(Sim *sim) {
     return z ^ z >> 31;
 }
 
-// --- reports
-// ------------------------------------------------------------------------------------------------------
+// --- reports -----------------------------------------------------------------------------------
 
 const char *sim_place(const Sim *sim, uint32_t at, char *buf, size_t cap) {
     buf[0] = 0;
@@ -69,8 +68,7 @@ void sim_check(SimWarp *w, uint32_t bad, const char *message, uint64_t span) {
         sim_fail(w, span, "%s (warp %d lane %d)", message, w->id, __builtin_ctz(bad));
 }
 
-// --- set-up
-// -------------------------------------------------------------------------------------------------------
+// --- set-up ------------------------------------------------------------------------------------
 
 Sim *sim_new(const SimOptions *options) {
     int64_t bytes = options->shared_bytes;
@@ -130,8 +128,7 @@ void sim_allow(Sim *sim, const char *name, const void *base, size_t bytes) {
         (SimRange){.name = name, .lo = (uintptr_t)base, .hi = (uintptr_t)base + bytes};
 }
 
-// --- barriers
-// -----------------------------------------------------------------------------------------------------
+// --- barriers ----------------------------------------------------------------------------------
 
 // All warps of the barrier have come: each now knows what all had done.
 static void barrier_release(Sim *sim, SimBarrier *b) {
@@ -179,8 +176,7 @@ void sim_barrier(SimWarp *w, int32_t id, int32_t warps, uint64_t span) {
     coro_yield(w->coro);
 }
 
-// --- scheduler
-// ----------------------------------------------------------------------------------------------------
+// --- scheduler ---------------------------------------------------------------------------------
 
 static void warp_main(void *arg) {
     SimWarp *w = arg;

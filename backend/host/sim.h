@@ -48,8 +48,7 @@ static inline uint64_t sim_span(Span span) {
     return (uint64_t)span.end << 32 | span.begin;
 }
 
-// --- helpers of compiled code
-// -------------------------------------------------------------------------------------
+// --- helpers of compiled code ------------------------------------------------------------------
 
 // `width` consecutive elements a lane at base + off[lane]. dst keeps its contents where a lane is
 // off.

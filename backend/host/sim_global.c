@@ -63,8 +63,7 @@ void sim_store_global(SimWarp *w, void *base, const int64_t *off, uint32_t mask,
     }
 }
 
-// --- atomics
-// ------------------------------------------------------------------------------------------------------
+// --- atomics -----------------------------------------------------------------------------------
 
 static Scalar float_combine(AtomicKind kind, Scalar a, Scalar b) {
     bool nan = scalar_is_nan(a) || scalar_is_nan(b);

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// --- shadow
-// -------------------------------------------------------------------------------------------------------
+// --- shadow ------------------------------------------------------------------------------------
 
 static SimCell *cell_at(Sim *sim, uint32_t at) {
     SimCell *c = &sim->cell[at];
@@ -81,8 +80,7 @@ void sim_shared_write(SimWarp *w, int lane, uint32_t at, uint32_t bytes, uint64_
     }
 }
 
-// --- accesses
-// -----------------------------------------------------------------------------------------------------
+// --- accesses ----------------------------------------------------------------------------------
 
 void sim_load_shared(SimWarp *w, const int32_t *off, uint32_t mask, void *dst, int32_t elem_bytes,
                      int32_t width, uint64_t span) {
@@ -112,8 +110,7 @@ void sim_store_shared(SimWarp *w, const int32_t *off, uint32_t mask, const void 
     }
 }
 
-// --- asynchronous copies
-// ------------------------------------------------------------------------------------------
+// --- asynchronous copies -----------------------------------------------------------------------
 
 static void copy_arrive(SimWarp *w, uint32_t i) {
     SimCopy c = w->copy[i];
