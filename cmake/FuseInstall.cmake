@@ -20,7 +20,7 @@ if(TARGET libfusec)
   install(FILES ${CMAKE_SOURCE_DIR}/include/fusec.h TYPE INCLUDE)
 endif()
 if(TARGET fuse_rt)
-  install(FILES ${CMAKE_SOURCE_DIR}/include/fuse_rt.h TYPE INCLUDE)
+  install(FILES ${CMAKE_SOURCE_DIR}/include/fuse_rt.h ${CMAKE_SOURCE_DIR}/include/dlpack.h TYPE INCLUDE)
 endif()
 
 set_target_properties(fusec PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")

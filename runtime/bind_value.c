@@ -1,0 +1,89 @@
+// Values of expressions over what is bound, straight from the IR: the slow way, for dims that are
+// defined by an expression and for the shapes of outputs that do not exist yet.
+#include "ir/eval.h"
+#include "runtime/bind.h"
+
+enum { DEPTH_MAX = 64, STEPS_MAX = 4096 };
+
+static bool evaluate(const Frame *f, const Value *v, int depth, int *steps, Scalar *out);
+
+static bool evaluate_param(const Frame *f, const Value *v, Scalar *out) {
+    const Instance *k = f->instance;
+    for (int i = 0; i < k->ndim; i++) {
+        if (k->dim[i].value == v) {
+            out->u.i = f->dim[i];
+            return f->dim[i] >= 0;
+        }
+    }
+    for (int i = 0; i < k->nparam; i++) {
+        const PlanParam *p = &k->param[i];
+        if (p->value != v)
+            continue;
+        if (dtype_is_float(p->dtype))
+            out->u.f = f->scalar[i].f;
+        else
+            out->u.i = f->scalar[i].i;
+        return f->arg[i] != NULL || p->shown.has_default;
+    }
+    return false;
+}
+
+static bool evaluate_memory(const Frame *f, const Op *op, Scalar *out) {
+    const Instance *k = f->instance;
+    int at = 0;
+    while (at < k->nparam && k->param[at].mem != op->mem[0].mem)
+        at++;
+    if (at == k->nparam || (!f->arg[at] && !k->param[at].shown.optional))
+        return false;
+    const TensorBind *t = &f->tensor[at];
+    int64_t d = op->kind == OP_PRESENT ? 0 : op_attr_int(op, ATTR_dim);
+    if (d < 0 || d >= FUSE_RT_MAX_RANK)
+        return false;
+    out->u.i = op->kind == OP_PRESENT  ? t->present
+               : op->kind == OP_EXTENT ? t->shape[d]
+                                       : t->stride[d];
+    return true;
+}
+
+static bool evaluate_op(const Frame *f, const Op *op, int depth, int *steps, Scalar *out) {
+    Scalar in[3];
+    if (op->kind == OP_PRESENT || op->kind == OP_EXTENT || op->kind == OP_STRIDE)
+        return evaluate_memory(f, op, out);
+    if (op->nres != 1 || op->nin < 1 || op->nin > 3)
+        return false;
+    for (int i = 0; i < op->nin; i++)
+        if (!evaluate(f, op->in[i], depth + 1, steps, &in[i]))
+            return false;
+    return eval_scalar_op(op, in, out);
+}
+
+static bool evaluate(const Frame *f, const Value *v, int depth, int *steps, Scalar *out) {
+    *out = (Scalar){.dtype = v->type.dtype};
+    if (v->type.axes.n || depth > DEPTH_MAX || ++*steps > STEPS_MAX)
+        return false;
+    switch (v->kind) {
+    case VALUE_CONST:
+        if (dtype_is_float(v->type.dtype))
+            out->u.f = v->u.f;
+        else
+            out->u.i = v->u.i;
+        return true;
+    case VALUE_PARAM:
+        return evaluate_param(f, v, out);
+    case VALUE_OP:
+        return evaluate_op(f, v->def, depth, steps, out);
+    case VALUE_ARG:
+    case VALUE_IOTA:
+        break;
+    }
+    return false;
+}
+
+bool bind_evaluate(const Frame *f, const Value *v, int64_t *out) {
+    int steps = 0;
+    Scalar s;
+    if (dtype_is_float(v->type.dtype) || !evaluate(f, v, 0, &steps, &s))
+        return false;
+    *out = s.u.i;
+    return true;
+}
