@@ -139,3 +139,23 @@ Test(ir_pass, broken_ir_is_an_internal_error) {
     cr_expect(strstr(text, "error[internal]"));
     fixture_free(f);
 }
+
+// The text is complete after every pass: it reads back, prints the same and is valid.
+Test(ir_pass, text_reads_back_after_every_pass) {
+    for (int i = 0; i < PASS_COUNT; i++) {
+        Fixture *f = fixture_new();
+        Module *m = run(f, example_linear_gelu_tensor,
+                        (PassOptions){.stop_after = pass_name((PassId)i)}, true);
+        static const IrPrintOptions forms[] = {{0}, {.plan = true}, {.generic = true}};
+        for (int j = 0; j < 3; j++) {
+            IrText text = ir_print(f->arena, m, forms[j]);
+            const char *error;
+            Module *back = ir_parse(f->arena, m->interner, text.data, text.len, &error);
+            cr_assert(back, "after %s: %s", pass_name((PassId)i), error);
+            cr_expect_str_eq(ir_print(f->arena, back, forms[j]).data, text.data);
+            cr_expect(ir_verify(f->arena, back, &error), "after %s: %s", pass_name((PassId)i),
+                      error);
+        }
+        fixture_free(f);
+    }
+}
