@@ -115,7 +115,7 @@ static DType float_type(Fe *fe, Val v, const BuiltinCall *c, uint32_t i) {
         return t;
     Diag *d = fe_error(fe, DIAG_TYPE_MISMATCH, arg_span(c, i), "`%s` needs a float, this is %s",
                        c->row->name, val_text(fe, v));
-    diag_hint(fe->diags, d, "write `(%s) as f32`", span_text(fe, arg_span(c, i)));
+    diag_hint(fe->diags, d, "write `%s`", cast_text(fe, arg_span(c, i), DT_F32));
     return DT_NONE;
 }
 
@@ -398,8 +398,8 @@ static bool dot_types(Fe *fe, BuiltinCall *c, Val a, Val b) {
             fe_error(fe, DIAG_DOT_TYPES, c->e->span, "`dot` needs operands of one type: %s and %s",
                      val_text(fe, a), val_text(fe, b));
         bool left = dtype_bits(ta) > dtype_bits(tb);
-        diag_hint(fe->diags, d, "write `(%s) as %s`", span_text(fe, arg_span(c, left ? 0 : 1)),
-                  dtype_name(left ? tb : ta));
+        diag_hint(fe->diags, d, "write `%s`",
+                  cast_text(fe, arg_span(c, left ? 0 : 1), left ? tb : ta));
         return false;
     }
     return true;

@@ -75,8 +75,9 @@ typedef struct Call {
 static void call_axes(Fe *fe, Call *c) {
     const NameVec *formal = &c->fn.decl->fn.axes, *actual = &c->e->call.axes;
     if (formal->len != actual->len) {
-        Diag *d = fe_error(fe, DIAG_ARGUMENT_COUNT, c->e->span, "`%s` takes %u axes, %u are given",
-                           c->fn.decl->name.text, formal->len, actual->len);
+        Diag *d = fe_error(fe, DIAG_ARGUMENT_COUNT, c->e->span,
+                           "`%s` takes %u axes in brackets, %u given", c->fn.decl->name.text,
+                           formal->len, actual->len);
         diag_note(fe->diags, d, c->fn.decl->name.span, "`%s` is declared here",
                   c->fn.decl->name.text);
         if (formal->len && !actual->len)
@@ -112,8 +113,8 @@ static int argument_place(Fe *fe, Call *c, const Arg *arg, uint32_t position) {
     if (!arg->name.text) {
         if (position < c->nparams)
             return (int)position;
-        Diag *d = fe_error(fe, DIAG_ARGUMENT_COUNT, arg->span, "`%s` takes %u arguments",
-                           fn->name.text, c->nparams);
+        Diag *d = fe_error(fe, DIAG_ARGUMENT_COUNT, arg->span, "`%s` takes %u argument%s",
+                           fn->name.text, c->nparams, c->nparams == 1 ? "" : "s");
         diag_note(fe->diags, d, fn->name.span, "`%s` is declared here", fn->name.text);
         return -1;
     }

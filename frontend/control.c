@@ -12,11 +12,13 @@
 
 typedef VEC(uint32_t) Carried; /* positions in fe->entries */
 
+/* In the order of their declarations. */
 static void find_carried(Fe *fe, const StrVec *assigned, Carried *out) {
-    for (uint32_t i = 0; i < assigned->len; i++) {
-        Entry *e = scope_find(fe, assigned->data[i]);
-        if (e && e->kind == ENTRY_VAR && val_ok(e->val) && !(fe->nest && !e->in_nest))
-            vec_push(fe->arena, out, (uint32_t)(e - fe->entries.data));
+    for (uint32_t i = fe->floor; i < fe->entries.len; i++) {
+        const Entry *e = &fe->entries.data[i];
+        if (e->kind == ENTRY_VAR && str_in(assigned, e->name) && val_ok(e->val) &&
+            !(fe->nest && !e->in_nest))
+            vec_push(fe->arena, out, i);
     }
 }
 
@@ -219,23 +221,51 @@ static void grid_collect(Fe *fe, const Stmt *s, Grid *g) {
     }
 }
 
-static bool grid_bounds(Fe *fe, const Grid *g, Bound *bounds) {
-    bool ok = true;
-    for (uint32_t i = 0; i < g->binders.len; i++) {
-        const AstBinder *b = g->binders.data[i];
-        bool ragged = false;
-        for (uint32_t k = 0; k < g->names.len; k++)
-            ragged |=
-                g->names.data[k] != b->name.text && range_mentions(&b->range, g->names.data[k]);
-        if (ragged) {
-            fe_unsupported(fe, b->range.span,
-                           "a ragged grid: a range that depends on another binder");
-            ok = false;
-            continue;
-        }
-        ok &= binder_prepare(fe, b, &fe->b, &bounds[i]);
+static bool is_ragged(const Grid *g, const AstBinder *b) {
+    for (uint32_t k = 0; k < g->names.len; k++)
+        if (g->names.data[k] != b->name.text && range_mentions(&b->range, g->names.data[k]))
+            return true;
+    return false;
+}
+
+/* Binders with ranges of their own first; those that depend on others become loops inside, which
+ * is one of the orders that independent iterations may have. */
+static uint32_t grid_split(Fe *fe, Grid *g) {
+    uint32_t n = 0;
+    const AstBinder **sorted = ARENA_ARRAY(fe->arena, const AstBinder *, g->binders.len);
+    for (int ragged = 0; ragged < 2; ragged++)
+        for (uint32_t i = 0, at = ragged ? n : 0; i < g->binders.len; i++)
+            if (is_ragged(g, g->binders.data[i]) == (ragged == 1)) {
+                sorted[at++] = g->binders.data[i];
+                n += ragged == 0;
+            }
+    for (uint32_t i = 0; i < g->binders.len; i++)
+        g->binders.data[i] = sorted[i];
+    return n;
+}
+
+/* The loops of the ragged binders from `i` on, then the body. */
+static void grid_body(Fe *fe, const Grid *g, uint32_t i) {
+    if (i == g->binders.len) {
+        stmt_block(fe, g->body);
+        return;
     }
-    return ok;
+    const AstBinder *b = g->binders.data[i];
+    Bound bound;
+    Builder before = ir_builder_before(fe->kernel, fe->nest);
+    if (!binder_prepare(fe, b, &before, &bound)) {
+        binder_poison(fe, b);
+        return;
+    }
+    fe->b.span = b->span;
+    Op *op = ir_for_typed(&fe->b, 1, &bound.init, 0, NULL, NULL, NULL);
+    Builder outer = fe->b;
+    fe->b = ir_builder_at_end(fe->kernel, op->region[0]);
+    binder_enter(fe, &bound, 1, op);
+    vec_push(fe->arena, &fe->ragged,
+             bound.is_tiles ? bound.init.axis->iota : op->region[0]->arg[0]);
+    grid_body(fe, g, i + 1);
+    fe->b = outer;
 }
 
 static bool parallel_allowed(Fe *fe, const Stmt *s) {
@@ -253,28 +283,109 @@ void stmt_parallel(Fe *fe, const Stmt *s) {
         return;
     Grid g = {0};
     grid_collect(fe, s, &g);
-    Bound *bounds = ARENA_ARRAY(fe->arena, Bound, g.binders.len);
-    bool ok = grid_bounds(fe, &g, bounds);
+    uint32_t n = grid_split(fe, &g);
+    Bound *bounds = ARENA_ARRAY(fe->arena, Bound, n);
+    bool ok = n > 0;
+    if (!ok)
+        fe_error(fe, DIAG_BAD_RANGE, s->span, "the ranges of this grid depend on each other");
+    for (uint32_t i = 0; i < n; i++)
+        ok &= binder_prepare(fe, g.binders.data[i], &fe->b, &bounds[i]);
     Builder outer = fe->b;
     uint32_t mark, accesses = fe->accesses.len;
     scope_open(fe, &mark);
-    Op *op = NULL;
     if (ok) {
         fe->b.span = s->span;
-        op = ir_parallel(&fe->b, (int)g.binders.len, binder_inits(fe, bounds, g.binders.len));
+        Op *op = ir_parallel(&fe->b, (int)n, binder_inits(fe, bounds, n));
         outer = fe->b;
         fe->b = ir_builder_at_end(fe->kernel, op->region[0]);
         fe->nest = op;
-        binder_enter(fe, bounds, g.binders.len, op);
+        fe->ragged.len = 0;
+        binder_enter(fe, bounds, n, op);
         for (uint32_t i = 0; i < g.lets.len; i++)
             stmt_any(fe, g.lets.data[i]);
-        stmt_block(fe, g.body);
+        grid_body(fe, &g, n);
         race_check_nest(fe, accesses);
     }
     fe->nest = NULL;
     fe->accesses.len = accesses;
     fe->b = outer;
     scope_close(fe, mark);
+}
+
+static Op *if_begin(Fe *fe, Value *c, const Carried *results, Span span) {
+    Type *types = ARENA_ARRAY(fe->arena, Type, results->len);
+    for (uint32_t i = 0; i < results->len; i++)
+        types[i] = entry_type(&fe->entries.data[results->data[i]]);
+    fe->b.span = span;
+    return ir_if(&fe->b, c, (int)results->len, types);
+}
+
+/* --- break and continue --------------------------------------------------------------------- */
+
+/* Where a body may leave: two variables, set by `break` and `continue`, that guard what follows. */
+static void flags_add(Fe *fe, const Block *body) {
+    if (!block_breaks(body))
+        return;
+    const char *const names[] = {flag_stop, flag_skip};
+    for (int i = 0; i < 2; i++)
+        vec_push(fe->arena, &fe->entries,
+                 ((Entry){.kind = ENTRY_VAR,
+                          .name = names[i],
+                          .span = body->span,
+                          .val = val_of(ir_bool(fe->kernel, false)),
+                          .dtype = DT_BOOL,
+                          .axes = axes_none(),
+                          .in_nest = fe->nest != NULL}));
+}
+
+/* Whether the loop ends here; NULL where it cannot. */
+static Value *flag_value(Fe *fe, const Block *body) {
+    return block_breaks(body) ? scope_find(fe, flag_stop)->val.v : NULL;
+}
+
+void stmt_break(Fe *fe, const Stmt *s) {
+    Entry *skip = scope_find(fe, flag_skip), *stop = scope_find(fe, flag_stop);
+    if (!skip || skip->in_nest != (fe->nest != NULL)) {
+        fe_error(fe, DIAG_NEST_STATEMENT, s->span, "`%s` outside a loop",
+                 s->kind == STMT_BREAK ? "break" : "continue");
+        return;
+    }
+    skip->val = val_of(ir_bool(fe->kernel, true));
+    if (s->kind == STMT_BREAK)
+        stop->val = skip->val;
+}
+
+void stmt_rest(Fe *fe, const StmtVec *stmts, uint32_t from) {
+    const Entry *skip = scope_find(fe, flag_skip);
+    bool known;
+    if (!skip || val_const_bool(skip->val, &known)) {
+        if (!skip || !known)
+            stmt_list(fe, stmts, from);
+        return;
+    }
+    Span span = stmts->data[from]->span;
+    Value *go = build_unary(fe, OP_NOT, skip->val, DT_BOOL, span).v;
+    StrVec assigned = {0};
+    Carried results = {0};
+    for (uint32_t i = from; i < stmts->len; i++)
+        stmt_assigned(fe->arena, stmts->data[i], &assigned);
+    find_carried(fe, &assigned, &results);
+    Val *before = ARENA_ARRAY(fe->arena, Val, results.len);
+    for (uint32_t i = 0; i < results.len; i++)
+        before[i] = fe->entries.data[results.data[i]].val;
+    Op *op = if_begin(fe, go, &results, span);
+    Builder outer = fe->b;
+    fe->b = ir_builder_at_end(fe->kernel, op->region[0]);
+    fe->b.span = span;
+    stmt_list(fe, stmts, from);
+    carry_yield(fe, &results, NULL);
+    for (uint32_t i = 0; i < results.len; i++)
+        fe->entries.data[results.data[i]].val = before[i];
+    fe->b = ir_builder_at_end(fe->kernel, op->region[1]);
+    fe->b.span = span;
+    carry_yield(fe, &results, NULL);
+    fe->b = outer;
+    carry_leave(fe, &results, op);
 }
 
 /* --- for ------------------------------------------------------------------------------------ */
@@ -323,8 +434,9 @@ static void for_from(Fe *fe, const Stmt *s, uint32_t first) {
     fe->b.span = s->span;
     carry_enter(fe, &carried, op);
     binder_enter(fe, bounds, n, op);
+    flags_add(fe, s->loop.body);
     for_body(fe, s, end);
-    carry_yield(fe, &carried, NULL);
+    carry_yield(fe, &carried, flag_value(fe, s->loop.body));
     fe->b = outer;
     scope_close(fe, mark);
     carry_leave(fe, &carried, op);
@@ -338,8 +450,8 @@ static void for_body(Fe *fe, const Stmt *s, uint32_t first) {
 }
 
 void stmt_for(Fe *fe, const Stmt *s) {
-    if (block_breaks(s->loop.body)) {
-        fe_unsupported(fe, s->span, "a loop with `break` or `continue`");
+    if (block_breaks(s->loop.body) && for_group(s, 0) < s->loop.binders.len) {
+        fe_unsupported(fe, s->span, "`break` in a loop whose ranges depend on each other");
         return;
     }
     fe->loops++;
@@ -369,28 +481,23 @@ static void while_loop(Fe *fe, const Stmt *s, const Carried *carried) {
     fe->b = ir_builder_at_end(fe->kernel, op->region[0]);
     fe->b.span = s->span;
     carry_enter(fe, carried, op);
+    uint32_t mark;
+    scope_open(fe, &mark);
+    flags_add(fe, s->while_.body);
     stmt_block(fe, s->while_.body);
     Val again = scalar_condition(fe, s->while_.test, "while");
     Val stop = val_ok(again) ? build_unary(fe, OP_NOT, again, DT_BOOL, s->while_.test->span)
                              : val_of(ir_bool(fe->kernel, true));
+    Value *flag = flag_value(fe, s->while_.body);
+    if (flag)
+        stop = op_apply(fe, BINARY_OR, val_of(flag), stop, s->span);
     carry_yield(fe, carried, stop.v);
+    scope_close(fe, mark);
     fe->b = outer;
     carry_leave(fe, carried, op);
 }
 
-static Op *if_begin(Fe *fe, Value *c, const Carried *results, Span span) {
-    Type *types = ARENA_ARRAY(fe->arena, Type, results->len);
-    for (uint32_t i = 0; i < results->len; i++)
-        types[i] = entry_type(&fe->entries.data[results->data[i]]);
-    fe->b.span = span;
-    return ir_if(&fe->b, c, (int)results->len, types);
-}
-
 void stmt_while(Fe *fe, const Stmt *s) {
-    if (block_breaks(s->while_.body)) {
-        fe_unsupported(fe, s->span, "a loop with `break` or `continue`");
-        return;
-    }
     Val c = scalar_condition(fe, s->while_.test, "while");
     bool known;
     if (!val_ok(c) || (val_const_bool(c, &known) && !known))

@@ -83,6 +83,10 @@ static Val need_kind(Fe *fe, Val v, Span span, BinaryOp op, const char *what) {
                        binary_op_text(op), what, val_text(fe, v));
     if (op == BINARY_MOD && dtype_is_float(val_dtype(v)))
         diag_hint(fe->diags, d, "write `a - b * trunc(a / b)`");
+    if (op == BINARY_AND || op == BINARY_OR)
+        diag_hint(fe->diags, d, "compare it: `... != 0`");
+    if (op == BINARY_SHL && dtype_is_float(val_dtype(v)))
+        diag_hint(fe->diags, d, "multiply by a power of two");
     return val_poison();
 }
 
@@ -239,7 +243,10 @@ static Val binary_expr(Fe *fe, const Expr *e, const char *hint) {
         if (done)
             return sum;
     }
+    fe->sides[0] = e->binary.left->span;
+    fe->sides[1] = e->binary.right->span;
     Val r = op_apply(fe, e->binary.op, a, b, e->span);
+    fe->sides[0] = fe->sides[1] = (Span){0};
     fe->hint = NULL;
     return r;
 }

@@ -122,13 +122,15 @@ typedef struct Fe {
     VEC(Entry) entries;
     uint32_t floor;
     VEC(AxisInfo) axis_info;
-    Op *nest;     /* the parallel that is open, or NULL */
-    Op *prologue; /* the last op that defines a dim */
+    Op *nest;            /* the parallel that is open, or NULL */
+    VEC(Value *) ragged; /* binders of the grid that are loops in it */
+    Op *prologue;        /* the last op that defines a dim */
     AccessVec accesses;
     VEC(Value *) guards; /* conditions that hold here: of the open `if`s of the nest */
     uint32_t fn_level;
     uint32_t loops; /* open host loops */
     bool in_index;  /* integer arithmetic is `index` */
+    Span sides[2];  /* operands of the operator at hand, for hints */
     const char *hint;
 } Fe;
 
@@ -165,6 +167,8 @@ DType val_dtype(Val v);              /* DT_NONE for a literal */
 const char *val_text(Fe *fe, Val v); /* "f32[m, n]" */
 const char *axes_text(Fe *fe, AxisSet axes);
 const char *span_text(Fe *fe, Span span);
+/* "x as f32", with parentheses where they are needed. */
+const char *cast_text(Fe *fe, Span span, DType to);
 /* Tensor to its elements; tuples, fns and strings are reported. Literals stay. */
 Val val_force(Fe *fe, Val v, Span span);
 /* A literal as what it is on its own: `index` or f32. */
@@ -228,6 +232,9 @@ void stmt_parallel(Fe *fe, const Stmt *s);
 void stmt_for(Fe *fe, const Stmt *s);
 void stmt_while(Fe *fe, const Stmt *s);
 void stmt_if(Fe *fe, const Stmt *s);
+void stmt_break(Fe *fe, const Stmt *s);
+/* The statements behind one that may have left the loop body. */
+void stmt_rest(Fe *fe, const StmtVec *stmts, uint32_t from);
 void var_set(Fe *fe, Entry *e, Val v, Span span);
 
 /* --- looking at the tree (walk.c) --- */
@@ -235,7 +242,9 @@ typedef VEC(Str) StrVec;
 bool expr_mentions(const Expr *e, Str name);
 void block_assigned(Arena *arena, const Block *block, StrVec *out);
 void stmt_assigned(Arena *arena, const Stmt *s, StrVec *out);
+bool stmt_breaks(const Stmt *s);
 bool block_breaks(const Block *block);
+extern const char flag_stop[], flag_skip[];
 bool str_in(const StrVec *v, Str s);
 
 /* --- races (race.c) --- */

@@ -178,8 +178,9 @@ typedef struct Params {
 
 static bool is_const_name(Fe *fe, const Expr *e) {
     Global g;
+    /* Only the file's own: an imported constant does not take a dim's name away. */
     return global_find(fe, e->name.module, e->name.name, &g) && g.decl &&
-           g.decl->kind == DECL_CONST;
+           g.decl->kind == DECL_CONST && g.module == fe->main;
 }
 
 /* Declares the dims that a type names. */
@@ -452,10 +453,13 @@ static void lower_instance(Fe *fe, const Decl *decl, const Instance *instance) {
     scope_open(fe, &mark);
     stmt_list(fe, &decl->kernel.body->stmts, 0);
     scope_close(fe, mark);
-    warn_unwritten(fe);
+    if (diags_error_count(fe->diags) == errors)
+        warn_unwritten(fe);
     schedule_lower(fe, decl, name);
-    if (diags_error_count(fe->diags) > errors)
-        fe->module->nkernel--;
+    fe->module->nkernel--;
+    /* A copy has its axes in the order of the text, whatever order they were made in. */
+    if (diags_error_count(fe->diags) == errors)
+        ir_clone_kernel(fe->module, fe->kernel, name);
 }
 
 void kernel_lower(Fe *fe, const Decl *decl) {

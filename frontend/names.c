@@ -154,9 +154,11 @@ static void consider(const char *name, const char *candidate, const char **best,
 
 static const char *nearest_name(Fe *fe, const char *name) {
     const char *best = NULL;
-    int distance = strlen(name) > 4 ? 3 : 2;
+    size_t len = strlen(name);
+    int distance = len > 4 ? 3 : len > 2 ? 2 : 1;
     for (uint32_t i = fe->floor; i < fe->entries.len; i++)
-        consider(name, fe->entries.data[i].name, &best, &distance);
+        if (fe->entries.data[i].kind != ENTRY_POISON && fe->entries.data[i].name[0] != '$')
+            consider(name, fe->entries.data[i].name, &best, &distance);
     for (uint32_t i = 0; i < fe->modules.len; i++) {
         const AstFile *ast = fe->modules.data[i]->ast;
         for (uint32_t k = 0; k < ast->decls.len; k++)
@@ -182,7 +184,10 @@ static const char *known_in_library(const char *name) {
     return NULL;
 }
 
+/* Reported once: the name is then in scope as something wrong. */
 void report_unknown(Fe *fe, Name name) {
+    vec_push(fe->arena, &fe->entries,
+             ((Entry){.kind = ENTRY_POISON, .name = name.text, .span = name.span}));
     Diag *d =
         fe_error(fe, DIAG_UNKNOWN_NAME, name.span, "nothing in scope is named `%s`", name.text);
     const char *module = known_in_library(name.text);
@@ -218,6 +223,7 @@ static Axis *dim_axis_late(Fe *fe, Entry *entry) {
     b.span = entry->span;
     Value *hi = val_cast(fe, entry->val, DT_INDEX, entry->span);
     Axis *axis = ir_axis_window(&b, entry->name, NULL, ir_index(fe->kernel, 0), hi, 0);
+    fe->prologue = fe->prologue ? fe->prologue->next : fe->kernel->body->first;
     AxisInfo *info = axis_info(fe, axis);
     info->axis = axis;
     info->lo = ir_index(fe->kernel, 0);
@@ -257,6 +263,7 @@ Axis *axis_find(Fe *fe, Name name) {
         report_unknown(fe, name);
         return NULL;
     }
+    e->used = true;
     if (e->kind == ENTRY_AXIS || e->kind == ENTRY_DIM)
         return entry_axis(fe, e);
     if (e->kind == ENTRY_POISON)

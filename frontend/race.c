@@ -66,12 +66,27 @@ static void vars_drop(Vars *s, const Value *v) {
             s->v[i--] = s->v[--s->n];
 }
 
-static void depends(Value *v, Vars *out, int depth) {
+/* Ops whose result is no function of their operands while the nest runs. */
+static bool is_opaque(Fe *fe, const Op *op) {
+    if (op->nregion > 0 || op_has(op->kind, TRAIT_WRITES))
+        return true;
+    if (op->kind != OP_LOAD)
+        return false;
+    const Mem *mem = op->mem[0].mem;
+    if (mem->kind == MEM_PARAM && mem->mode != MODE_IN)
+        return true;
+    for (uint32_t i = 0; i < fe->accesses.len; i++)
+        if (fe->accesses.data[i].is_store && fe->accesses.data[i].tensor->mem == mem)
+            return true;
+    return false;
+}
+
+static void depends(Fe *fe, Value *v, Vars *out, int depth) {
     if (depth > 200)
         out->all = true;
     if (out->all || v->kind == VALUE_CONST || v->kind == VALUE_PARAM)
         return;
-    if (v->kind != VALUE_OP || v->def->nregion > 0) {
+    if (v->kind != VALUE_OP || is_opaque(fe, v->def)) {
         vars_add(out, v);
         return;
     }
@@ -83,9 +98,9 @@ static void depends(Value *v, Vars *out, int depth) {
     bool removes = op->kind == OP_REDUCE || op->kind == OP_DOT || op->kind == OP_ARGREDUCE;
     if (removes || op->kind == OP_TAKE) {
         Vars inner = {0};
-        depends(op->in[0], &inner, depth + 1);
+        depends(fe, op->in[0], &inner, depth + 1);
         if (op->kind == OP_DOT)
-            depends(op->in[1], &inner, depth + 1);
+            depends(fe, op->in[1], &inner, depth + 1);
         for (int i = 0; i < op->naxes; i++)
             vars_drop(&inner, op->axes[i]->iota);
         for (int i = 0; i < inner.n; i++)
@@ -95,12 +110,12 @@ static void depends(Value *v, Vars *out, int depth) {
             return;
     }
     for (int i = op->kind == OP_TAKE ? 1 : 0; i < op->nin; i++)
-        depends(op->in[i], out, depth + 1);
+        depends(fe, op->in[i], out, depth + 1);
 }
 
 static bool is_known(const Proof *p, Value *v) {
     Vars d = {0};
-    depends(v, &d, 0);
+    depends(p->fe, v, &d, 0);
     if (d.all)
         return false;
     for (int i = 0; i < d.n; i++)
@@ -109,9 +124,9 @@ static bool is_known(const Proof *p, Value *v) {
     return true;
 }
 
-static bool is_invariant(Value *v) {
+static bool is_invariant(Fe *fe, Value *v) {
     Vars d = {0};
-    depends(v, &d, 0);
+    depends(fe, v, &d, 0);
     return d.n == 0 && !d.all;
 }
 
@@ -133,7 +148,7 @@ static bool is_negative(const Value *v) {
     return v->kind == VALUE_CONST && v->u.i < 0;
 }
 
-static void sum_of(Sum *s, Value *v, int64_t scale) {
+static void sum_of(Fe *fe, Sum *s, Value *v, int64_t scale) {
     if (v->kind == VALUE_CONST)
         return;
     Op *op = v->kind == VALUE_OP ? v->def : NULL;
@@ -142,24 +157,24 @@ static void sum_of(Sum *s, Value *v, int64_t scale) {
         return;
     }
     if (op->kind == OP_ADD || op->kind == OP_SUB) {
-        sum_of(s, op->in[0], scale);
-        sum_of(s, op->in[1], op->kind == OP_ADD ? scale : -scale);
+        sum_of(fe, s, op->in[0], scale);
+        sum_of(fe, s, op->in[1], op->kind == OP_ADD ? scale : -scale);
     } else if (op->kind == OP_MUL && op->in[1]->kind == VALUE_CONST) {
-        sum_of(s, op->in[0], scale * op->in[1]->u.i);
+        sum_of(fe, s, op->in[0], scale * op->in[1]->u.i);
     } else if (op->kind == OP_MUL && op->in[0]->kind == VALUE_CONST) {
-        sum_of(s, op->in[1], scale * op->in[0]->u.i);
-    } else if (op->kind == OP_MUL && is_invariant(op->in[1])) {
+        sum_of(fe, s, op->in[1], scale * op->in[0]->u.i);
+    } else if (op->kind == OP_MUL && is_invariant(fe, op->in[1])) {
         sum_add(s, op->in[0], scale, op->in[1]);
-    } else if (op->kind == OP_MUL && is_invariant(op->in[0])) {
+    } else if (op->kind == OP_MUL && is_invariant(fe, op->in[0])) {
         sum_add(s, op->in[1], scale, op->in[0]);
     } else if (op->kind == OP_NEG) {
-        sum_of(s, op->in[0], -scale);
+        sum_of(fe, s, op->in[0], -scale);
     } else if (op->kind == OP_CAST && dtype_is_integer(op->in[0]->type.dtype)) {
-        sum_of(s, op->in[0], scale);
+        sum_of(fe, s, op->in[0], scale);
     } else if (op->kind == OP_SELECT && is_negative(op->in[2])) {
-        sum_of(s, op->in[1], scale); /* outside: dropped */
+        sum_of(fe, s, op->in[1], scale); /* outside: dropped */
     } else if (op->kind == OP_SELECT && is_negative(op->in[1])) {
-        sum_of(s, op->in[2], scale);
+        sum_of(fe, s, op->in[2], scale);
     } else {
         sum_add(s, v, scale, NULL);
     }
@@ -219,9 +234,9 @@ static Value *loaded_at(Value *v, Mem **mem) {
 }
 
 /* hi - lo == step along x, as sums: hi has the terms of lo and the constant or factor once more. */
-static Value *single_variable(Value *v) {
+static Value *single_variable(Fe *fe, Value *v) {
     Sum s = {.ok = true};
-    sum_of(&s, v, 1);
+    sum_of(fe, &s, v, 1);
     return s.ok && s.n == 1 && is_variable(s.term[0].leaf) && s.term[0].scale != 0 &&
                    !s.term[0].factor
                ? s.term[0].leaf
@@ -266,7 +281,7 @@ static void learn_window(Proof *p, const Value *iota) {
     Mem *s0, *s1;
     Value *e0 = loaded_at(info->lo, &s0), *e1 = loaded_at(info->hi, &s1);
     if (e0 && e1 && s0 == s1 && is_plus_one(e1, e0)) {
-        Value *e = single_variable(e0);
+        Value *e = single_variable(p->fe, e0);
         if (e)
             learn(p, e);
         return;
@@ -274,9 +289,9 @@ static void learn_window(Proof *p, const Value *iota) {
     Value *a, *b;
     if (!is_product(info->lo, &a, &b))
         return;
-    if (is_variable(a) && is_invariant(b) && is_chunk_end(info->hi, a, b))
+    if (is_variable(a) && is_invariant(p->fe, b) && is_chunk_end(info->hi, a, b))
         learn(p, a);
-    else if (is_variable(b) && is_invariant(a) && is_chunk_end(info->hi, b, a))
+    else if (is_variable(b) && is_invariant(p->fe, a) && is_chunk_end(info->hi, b, a))
         learn(p, b);
 }
 
@@ -312,7 +327,7 @@ static bool learn_digits(Proof *p, int dim, Term *unknown, int n) {
 
 static bool learn_dim(Proof *p, int dim) {
     Sum s = {.ok = true};
-    sum_of(&s, p->index[dim], 1);
+    sum_of(p->fe, &s, p->index[dim], 1);
     if (!s.ok)
         return false;
     Term unknown[TERMS_MAX];
@@ -344,7 +359,7 @@ static bool learn_quotient(Proof *p) {
             if (r->kind != VALUE_OP || (r->def->kind != OP_REM && r->def->kind != OP_MOD) ||
                 r->def->in[0] != q->def->in[0] || r->def->in[1] != q->def->in[1])
                 continue;
-            Value *x = single_variable(q->def->in[0]);
+            Value *x = single_variable(p->fe, q->def->in[0]);
             if (!x || vars_has(&p->known, x))
                 continue;
             p->det[i] = p->det[j] = variable_name(x);
@@ -370,7 +385,7 @@ static bool learn_equal(Proof *p, const Value *c) {
             !axes_has(p->axes, x->def->axes[0]->id))
             x = x->def->axes[0]->iota;
         else
-            x = x->type.axes.n == 0 ? single_variable(x) : NULL;
+            x = x->type.axes.n == 0 ? single_variable(p->fe, x) : NULL;
         if (!x || vars_has(&p->known, x))
             continue;
         learn(p, x);
@@ -433,6 +448,7 @@ void race_check_store(Fe *fe, Tensor *t, Op *store, Value *const *index, AxisSet
     p.index = ARENA_ARRAY(fe->arena, Value *, (size_t)p.rank + 1);
     for (int i = 0; i < p.rank; i++)
         p.index[i] = index[i];
+    grow(&p);
     for (int i = 0; fe->nest && i < fe->nest->nbinders; i++) {
         Value *v = binder_variable(&fe->nest->binder[i]);
         if (has_one_value(fe, v))
@@ -447,6 +463,11 @@ void race_check_store(Fe *fe, Tensor *t, Op *store, Value *const *index, AxisSet
             return;
         }
     }
+    for (uint32_t i = 0; fe->nest && i < fe->ragged.len; i++)
+        if (!vars_has(&p.known, fe->ragged.data[i])) {
+            report_binder(fe, t, variable_name(fe->ragged.data[i]), span, fe->nest->span);
+            return;
+        }
     for (int i = 0; i < axes.n; i++) {
         Axis *axis = axis_by_id(fe, axes.id[i]);
         if (!vars_has(&p.known, axis->iota)) {
@@ -482,28 +503,35 @@ static Value *access_index(const Op *op, int dim) {
     return op->in[op->mem[0].first + dim];
 }
 
-/* The store and the other access agree in the dims that determine the binders. */
+/* Whether two accesses agree in the dims that determine `v`. */
+static bool agree_on(const Attr *det, const Op *store, const Op *other, const Value *v) {
+    bool direct = false, equal = true;
+    for (int d = 0; d < det->n; d++) {
+        bool is_it = !strcmp(det->names[d], variable_name(v));
+        direct |= is_it;
+        if (is_it)
+            equal &= same_value(access_index(store, d), access_index(other, d), 0);
+    }
+    /* Determined through others: all of them must agree. */
+    for (int d = 0; !direct && d < det->n; d++)
+        if (strcmp(det->names[d], "_"))
+            equal &= same_value(access_index(store, d), access_index(other, d), 0);
+    return equal;
+}
+
+/* The same for every binder of the grid. */
 static bool agree(Fe *fe, const Op *store, const Op *other) {
     const Attr *det = op_attr(store, ATTR_det);
     if (!det)
         return true; /* reported already */
     for (int i = 0; i < fe->nest->nbinders; i++) {
         Value *v = binder_variable(&fe->nest->binder[i]);
-        if (has_one_value(fe, v))
-            continue;
-        bool direct = false, equal = true;
-        for (int d = 0; d < det->n; d++) {
-            bool is_it = !strcmp(det->names[d], variable_name(v));
-            direct |= is_it;
-            if (is_it)
-                equal &= same_value(access_index(store, d), access_index(other, d), 0);
-        }
-        for (int d = 0; !direct && d < det->n; d++)
-            if (strcmp(det->names[d], "_"))
-                equal &= same_value(access_index(store, d), access_index(other, d), 0);
-        if (!equal)
+        if (!has_one_value(fe, v) && !agree_on(det, store, other, v))
             return false;
     }
+    for (uint32_t i = 0; i < fe->ragged.len; i++)
+        if (!agree_on(det, store, other, fe->ragged.data[i]))
+            return false;
     return true;
 }
 

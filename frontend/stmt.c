@@ -287,7 +287,7 @@ void stmt_any(Fe *fe, const Stmt *s) {
         break;
     case STMT_BREAK:
     case STMT_CONTINUE:
-        fe_unsupported(fe, s->span, s->kind == STMT_BREAK ? "`break`" : "`continue`");
+        stmt_break(fe, s);
         break;
     case STMT_RETURN:
         fe_error(fe, DIAG_BAD_RETURN, s->span, "`return` is only the last statement of a `fn`");
@@ -312,8 +312,13 @@ void stmt_any(Fe *fe, const Stmt *s) {
 }
 
 void stmt_list(Fe *fe, const StmtVec *stmts, uint32_t from) {
-    for (uint32_t i = from; i < stmts->len; i++)
+    for (uint32_t i = from; i < stmts->len; i++) {
         stmt_any(fe, stmts->data[i]);
+        if (i + 1 < stmts->len && stmt_breaks(stmts->data[i])) {
+            stmt_rest(fe, stmts, i + 1);
+            return;
+        }
+    }
 }
 
 void stmt_block(Fe *fe, const Block *block) {

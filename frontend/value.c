@@ -7,6 +7,7 @@
 #include "frontend/fe.h"
 #include "lang/base/numeric.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -102,6 +103,16 @@ const char *span_text(Fe *fe, Span span) {
     return text ? arena_strndup(fe->arena, text, len) : "";
 }
 
+const char *cast_text(Fe *fe, Span span, DType to) {
+    const char *text = span_text(fe, span);
+    bool simple = *text;
+    for (const char *c = text; *c; c++)
+        simple &= isalnum((unsigned char)*c) || *c == '_' || *c == '.';
+    if (strlen(text) > 60)
+        text = "...";
+    return arena_printf(fe->arena, simple ? "%s as %s" : "(%s) as %s", text, dtype_name(to));
+}
+
 /* --- converting ----------------------------------------------------------------------------- */
 
 Val val_force(Fe *fe, Val v, Span span) {
@@ -192,8 +203,11 @@ Val val_coerce(Fe *fe, Val v, DType to, bool is_store, Span span, const char *wh
     if (v.kind == VAL_LITERAL) {
         if (literal_fits(v, to))
             return val_of(const_of(fe, to, v));
-        Diag *d = fe_error(fe, DIAG_TYPE_MISMATCH, span, "%s is %s, this literal is not one", what,
-                           dtype_name(to));
+        bool range = !v.is_float && dtype_is_integer(to);
+        Diag *d = range ? fe_error(fe, DIAG_NARROWING, span, "%s is %s, which does not hold %lld",
+                                   what, dtype_name(to), (long long)v.i)
+                        : fe_error(fe, DIAG_TYPE_MISMATCH, span, "%s is %s, this is %s", what,
+                                   dtype_name(to), val_text(fe, v));
         if (to == DT_BOOL)
             diag_hint(fe->diags, d, "write `true` or `false`");
         return val_poison();
@@ -204,9 +218,7 @@ Val val_coerce(Fe *fe, Val v, DType to, bool is_store, Span span, const char *wh
             dtype_is_float(from) == dtype_is_float(to) && from != DT_BOOL && to != DT_BOOL;
         Diag *d = fe_error(fe, narrows ? DIAG_NARROWING : DIAG_TYPE_MISMATCH, span,
                            "%s is %s, the value is %s", what, dtype_name(to), val_text(fe, v));
-        const char *text = span_text(fe, span);
-        if (strlen(text) < 60)
-            diag_hint(fe->diags, d, "write `(%s) as %s`", text, dtype_name(to));
+        diag_hint(fe->diags, d, "write `%s`", cast_text(fe, span, to));
         return val_poison();
     }
     AxisSet axes = v.axes;
@@ -264,16 +276,22 @@ bool val_union(Fe *fe, Val a, Val b, Span span, AxisSet *out) {
     return false;
 }
 
+/* The side to convert: an integer that meets a float, else the second. */
 static DType meet_fail(Fe *fe, Val a, Val b, Span span, const char *what) {
     Diag *d = fe_error(fe, DIAG_TYPE_MISMATCH, span, "%s of %s and %s", what, val_text(fe, a),
                        val_text(fe, b));
     DType ta = val_dtype(a), tb = val_dtype(b);
-    if (ta == DT_BOOL || tb == DT_BOOL)
+    if (ta == DT_BOOL || tb == DT_BOOL) {
         diag_hint(fe->diags, d, "convert the bool first: `c as i32`, or choose with `c ? x : y`");
-    else if (ta != DT_NONE && tb != DT_NONE)
-        diag_hint(fe->diags, d, "convert one side: `... as %s`", dtype_name(ta));
+        return DT_NONE;
+    }
+    bool first = tb == DT_NONE || (dtype_is_float(tb) && !dtype_is_float(ta));
+    DType to = first ? tb : ta;
+    to = to == DT_NONE ? DT_F32 : dtype_promote(to);
+    if (span_is_none(fe->sides[first ? 0 : 1]))
+        diag_hint(fe->diags, d, "convert one side: `... as %s`", dtype_name(to));
     else
-        diag_hint(fe->diags, d, "convert the integer: `... as f32`");
+        diag_hint(fe->diags, d, "write `%s`", cast_text(fe, fe->sides[first ? 0 : 1], to));
     return DT_NONE;
 }
 

@@ -3,6 +3,9 @@
  */
 #include "frontend/fe.h"
 
+/* The variables of a loop that `break` and `continue` set; no name of the source has a `$`. */
+const char flag_stop[] = "$stop", flag_skip[] = "$skip";
+
 bool str_in(const StrVec *v, Str s) {
     for (uint32_t i = 0; i < v->len; i++)
         if (v->data[i] == s)
@@ -95,12 +98,15 @@ void stmt_assigned(Arena *arena, const Stmt *s, StrVec *out) {
     case STMT_BLOCK:
         block_assigned(arena, s->block, out);
         break;
+    case STMT_BREAK:
+    case STMT_CONTINUE:
+        vec_push(arena, out, flag_stop);
+        vec_push(arena, out, flag_skip);
+        break;
     case STMT_LET:
     case STMT_VAR:
     case STMT_AXIS:
     case STMT_TEMP:
-    case STMT_BREAK:
-    case STMT_CONTINUE:
     case STMT_RETURN:
     case STMT_ATOMIC:
     case STMT_SCATTER:
@@ -114,7 +120,7 @@ void block_assigned(Arena *arena, const Block *block, StrVec *out) {
         stmt_assigned(arena, block->stmts.data[i], out);
 }
 
-static bool stmt_breaks(const Stmt *s) {
+bool stmt_breaks(const Stmt *s) {
     if (!s)
         return false;
     switch (s->kind) {

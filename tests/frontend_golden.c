@@ -1,0 +1,114 @@
+/* Tensor IR of the examples, compared with tests/corpus/frontend/<name>.tir.
+ *
+ * With FUSE_UPDATE set the goldens are written anew; read the difference before committing it.
+ */
+#include "frontend_support.h"
+
+typedef struct Golden {
+    const char *name; /* of examples/<name>.fk and of the golden */
+    const char *defines[6];
+} Golden;
+
+static const Golden goldens[] = {
+    {"axpy", {"T=bf16"}},          {"softmax", {"T=f32"}},
+    {"linear_gelu", {"T=bf16"}},   {"layernorm", {"T=f16"}},
+    {"bias_gelu", {"T=f32"}},      {"attention", {"T=bf16", "causal=true"}},
+    {"conv_relu_pool", {"T=f16"}}, {"matmul", {"T=f16"}},
+    {"gather", {"T=f32"}},         {"linear_ce", {"T=bf16"}},
+};
+
+static void check_golden(const Golden *g) {
+    Front f = front_new();
+    char *text = front_read(f.arena, arena_printf(f.arena, "examples/%s.fk", g->name));
+    cr_assert_not_null(text, "%s", g->name);
+    FrontendOptions options = {.defines = g->defines, .target = "sm_80"};
+    front_lower(&f, arena_printf(f.arena, "%s.fk", g->name), text, &options);
+    cr_assert_eq(diags_count(f.diags), 0, "%s", diags_text(f.diags, f.arena));
+    IrText out = ir_print(f.arena, f.module, (IrPrintOptions){0});
+    char *path = arena_printf(f.arena, "tests/corpus/frontend/%s.tir", g->name);
+    char *expected = front_read(f.arena, path);
+    if (front_updates())
+        front_write(f.arena, path, out.data);
+    else
+        cr_expect(expected && !strcmp(out.data, expected), "%s has changed:\n%s", path, out.data);
+    front_free(&f);
+}
+
+Test(frontend_golden, examples) {
+    for (size_t i = 0; i < sizeof goldens / sizeof *goldens; i++)
+        check_golden(&goldens[i]);
+}
+
+/* Every kernel of the parser's corpus lowers to IR that verifies and reads back. */
+Test(frontend_golden, corpus_verifies) {
+    static const char *const files[] = {"attention", "conv", "linear", "loss", "norm", "scatter"};
+    static const char *const defines[] = {"D=64", "PS=16", "R=8",        "causal=true", "S=16",
+                                          "N=64", "T=f16", "inter=true", NULL};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        Front f = front_new();
+        char *path = arena_printf(f.arena, "tests/corpus/parse/%s.fk", files[i]);
+        char *text = front_read(f.arena, path);
+        cr_assert_not_null(text, "%s", path);
+        FrontendOptions options = {.defines = defines};
+        front_lower(&f, path, text, &options);
+        for (uint32_t k = 0; k < diags_count(f.diags); k++)
+            cr_expect(diag_id(diags_at(f.diags, k)) == DIAG_UNSUPPORTED, "%s: %s", path,
+                      diag_message(diags_at(f.diags, k)));
+        cr_expect(f.module->nkernel > 0, "%s", path);
+        front_free(&f);
+    }
+}
+
+Test(frontend_golden, instances_and_names) {
+    Front f = front_new();
+    front_lower(&f, "t.fk",
+                "kernel a<T: float>(x: T[N]) -> (y: T[N]) { y = x; }\n"
+                "kernel b(x: f32[N]) -> (y: f32[N]) { y = x; }\n",
+                NULL);
+    cr_assert_eq(f.module->nkernel, 4);
+    static const char *const names[] = {"a.f16", "a.bf16", "a.f32", "b"};
+    for (int i = 0; i < 4; i++)
+        cr_expect_str_eq(f.module->kernel[i]->name, names[i]);
+    front_free(&f);
+    f = front_new();
+    FrontendOptions only = {.kernel = "b"};
+    front_lower(&f, "t.fk",
+                "kernel a<T: float>(x: T[N]) -> (y: T[N]) { y = x; }\n"
+                "kernel b(x: f32[N]) -> (y: f32[N]) { y = x; }\n",
+                &only);
+    cr_assert_eq(f.module->nkernel, 1);
+    cr_expect_str_eq(f.module->kernel[0]->name, "b");
+    front_free(&f);
+}
+
+static const ScheduleEntry *entry_of(const Schedule *s, const char *name) {
+    for (int i = 0; i < s->n; i++)
+        if (!strcmp(s->entry[i].name, name))
+            return &s->entry[i];
+    return NULL;
+}
+
+Test(frontend_golden, schedules) {
+    static const char text[] =
+        "kernel g(x: f32[M, K], w: f32[K, N]) -> (y: f32[M, N])\n"
+        "    schedule { M = 128 | 64; warps = 4; order = grouped(8); split(K) = stream; }\n"
+        "    schedule sm_90a { M = 256; persistent = true; }\n"
+        "{ y = dot[K](x, w); }\n";
+    Front f = front_new();
+    front_lower(&f, "t.fk", text, &(FrontendOptions){.target = "sm_80"});
+    cr_assert_eq(f.schedules.n, 1);
+    cr_expect_eq(entry_of(&f.schedules.items[0], "M")->value, 128);
+    cr_expect_str_eq(entry_of(&f.schedules.items[0], "order")->word, "grouped");
+    cr_expect_eq(entry_of(&f.schedules.items[0], "order")->value, 8);
+    cr_expect_str_eq(entry_of(&f.schedules.items[0], "split")->of, "K");
+    cr_expect_str_eq(entry_of(&f.schedules.items[0], "split")->word, "stream");
+    cr_expect_null(entry_of(&f.schedules.items[0], "persistent"));
+    front_free(&f);
+    f = front_new();
+    static const char *const defines[] = {"g.warps=8", NULL};
+    front_lower(&f, "t.fk", text, &(FrontendOptions){.target = "sm_90a", .defines = defines});
+    cr_expect_eq(entry_of(&f.schedules.items[0], "M")->value, 256);
+    cr_expect_eq(entry_of(&f.schedules.items[0], "warps")->value, 8);
+    cr_expect_eq(entry_of(&f.schedules.items[0], "persistent")->value, 1);
+    front_free(&f);
+}
