@@ -118,6 +118,35 @@ Test(host_ir, missing_check_is_reported) {
     unload(&l);
 }
 
+// An object for other machines: made without this one's features, linked here.
+Test(host_ir, object_file) {
+    Arena *arena = arena_new("host_ir");
+    Interner *names = interner_new(arena);
+    Diags *diags = diags_new(arena, source_map_new(arena), NULL);
+    const char *error = NULL;
+    Module *m = ir_parse(arena, names, axpy_cpu, strlen(axpy_cpu), &error);
+    cr_assert_not_null(m, "%s", error);
+    BackendOptions options = {.emit = BACKEND_OBJECT, .opt_level = 2};
+    BackendOutput object;
+    cr_assert(backend_emit(arena, m, target_find("cpu"), &options, &object, diags), "%s",
+              diags_text(diags, arena));
+    HostCode *code = host_code_load(arena, object.data, object.len, diags);
+    cr_assert_not_null(code);
+    void (*entry)(void *const *, int64_t, int64_t, const char **) =
+        (void (*)(void *const *, int64_t, int64_t, const char **))(uintptr_t)host_code_find(
+            code, "axpy_0", &error);
+    cr_assert_not_null(entry, "%s", error);
+    float data[2][64] = {{0}}, *x = data[0], *y = data[1], a = 3;
+    x[40] = 5;
+    y[40] = 1;
+    int64_t n = 50;
+    const char *message = NULL;
+    entry((void *[]){&x, &y, &n, &a}, 0, 1, &message);
+    cr_assert_eq(y[40], 16);
+    host_code_free(code);
+    arena_free(arena);
+}
+
 // --- softmax -----------------------------------------------------------------------------------
 
 #define SOFTMAX(TARGET, V, ROW, ATTRS)                                                             \

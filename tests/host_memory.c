@@ -127,6 +127,7 @@ Test(host_memory, shapes, .timeout = 300) {
                 check_shape(target, (Shape){d, width, steps[i], -1, false, false});
                 check_shape(target, (Shape){d, width, steps[i], 5, true, false});
                 check_shape(target, (Shape){d, width, steps[i], 0, false, false});
+                check_shape(target, (Shape){d, width, steps[i], 32, true, false});
             }
             check_shape(target, (Shape){d, width, 3 * each, 5, true, true});
         }

@@ -147,17 +147,59 @@ static V wide_mask(Target *t, V mask, int width) {
     return LLVMBuildShuffleVector(t->builder, mask, mask, index, "");
 }
 
+// Most machines have no masked access of 8 and 16-bit elements, only one branch a lane: where all
+// lanes are on, which is nearly always, the plain one is taken.
+typedef struct WholeTest {
+    LLVMBasicBlockRef whole, part, exit;
+} WholeTest;
+
+static WholeTest whole_begin(Target *t, V mask) {
+    WholeTest r = {
+        .whole = LLVMAppendBasicBlockInContext(t->llvm, t->function, "whole"),
+        .part = LLVMAppendBasicBlockInContext(t->llvm, t->function, "part"),
+        .exit = LLVMAppendBasicBlockInContext(t->llvm, t->function, "exit"),
+    };
+    LLVMTypeRef word = target_int(t, t->desc->lanes);
+    V bits = LLVMBuildBitCast(t->builder, mask, word, "");
+    V all = LLVMBuildICmp(t->builder, LLVMIntEQ, bits, LLVMConstAllOnes(word), "");
+    LLVMBuildCondBr(t->builder, all, r.whole, r.part);
+    LLVMPositionBuilderAtEnd(t->builder, r.whole);
+    return r;
+}
+static void whole_else(Target *t, const WholeTest *w) {
+    LLVMBuildBr(t->builder, w->exit);
+    LLVMPositionBuilderAtEnd(t->builder, w->part);
+}
+static void whole_end(Target *t, const WholeTest *w) {
+    LLVMBuildBr(t->builder, w->exit);
+    LLVMPositionBuilderAtEnd(t->builder, w->exit);
+}
+
 // --- loads -------------------------------------------------------------------------------------
+
+static V load_vector(Target *t, LLVMTypeRef type, const Place *p) {
+    V v = LLVMBuildLoad2(t->builder, type, p->at, "");
+    LLVMSetAlignment(v, (unsigned)p->align);
+    return v;
+}
 
 static void load_contiguous(Target *t, const Access *access, const Place *p, V mask, V *out) {
     int w = access->width, n = t->desc->lanes * w;
     LLVMTypeRef type = LLVMVectorType(memory_element(t, access->dtype), (unsigned)n);
     V v;
-    if (mask) {
+    if (!mask) {
+        v = load_vector(t, type, p);
+    } else if (p->bytes >= 4) {
         v = masked_load(t, p->at, p->align, wide_mask(t, mask, w), LLVMConstNull(type));
     } else {
-        v = LLVMBuildLoad2(t->builder, type, p->at, "");
-        LLVMSetAlignment(v, (unsigned)p->align);
+        WholeTest test = whole_begin(t, mask);
+        V whole = load_vector(t, type, p);
+        whole_else(t, &test);
+        V part = masked_load(t, p->at, p->align, wide_mask(t, mask, w), LLVMConstNull(type));
+        LLVMBasicBlockRef from[2] = {test.whole, LLVMGetInsertBlock(t->builder)};
+        whole_end(t, &test);
+        v = LLVMBuildPhi(t->builder, type, "");
+        LLVMAddIncoming(v, (V[]){whole, part}, from, 2);
     }
     for (int i = 0; i < w; i++) {
         out[i] = v;
@@ -210,29 +252,28 @@ static void load_place(Target *t, const Access *access, const Place *p, V mask, 
 
 // --- stores ------------------------------------------------------------------------------------
 
+static int index_blend(int i, int width_and_element, int elements) {
+    int width = width_and_element >> 8, element = width_and_element & 255;
+    return i % width == element ? elements + i : i;
+}
+
+// One vector of all registers; element i is register i % width of lane i / width.
 static V interleave(Target *t, const V *in, int width) {
-    // Joins two vectors at a time; index i of the result is element i % width of lane i / width.
-    V joined = in[0];
-    int lanes = t->desc->lanes;
-    LLVMTypeRef element = LLVMGetElementType(LLVMTypeOf(in[0]));
     if (width == 1)
-        return joined;
-    LLVMTypeRef wide = LLVMVectorType(element, (unsigned)(lanes * width));
-    V r = LLVMGetPoison(wide);
+        return in[0];
+    int n = t->desc->lanes * width;
+    V r = LLVMGetPoison(LLVMVectorType(LLVMGetElementType(LLVMTypeOf(in[0])), (unsigned)n));
+    V spread = index_vector(t, n, index_spread, width, 0);
     for (int i = 0; i < width; i++) {
-        V index[1024];
-        // Spread this register over the wide vector, then blend.
-        for (int k = 0; k < lanes * width; k++)
-            index[k] = LLVMConstInt(target_int(t, 32), (unsigned)(k / width), false);
-        V spread = LLVMBuildShuffleVector(t->builder, in[i], in[i],
-                                          LLVMConstVector(index, (unsigned)(lanes * width)), "");
-        for (int k = 0; k < lanes * width; k++)
-            index[k] = LLVMConstInt(target_int(t, 32),
-                                    (unsigned)(k % width == i ? lanes * width + k : k), false);
-        r = LLVMBuildShuffleVector(t->builder, r, spread,
-                                   LLVMConstVector(index, (unsigned)(lanes * width)), "");
+        V x = LLVMBuildShuffleVector(t->builder, in[i], in[i], spread, "");
+        V blend = index_vector(t, n, index_blend, width << 8 | i, n);
+        r = LLVMBuildShuffleVector(t->builder, r, x, blend, "");
     }
     return r;
+}
+
+static void store_vector(Target *t, V v, const Place *p) {
+    LLVMSetAlignment(LLVMBuildStore(t->builder, v, p->at), (unsigned)p->align);
 }
 
 static void store_place(Target *t, const Access *access, const Place *p, V mask, const Lane *in) {
@@ -246,11 +287,20 @@ static void store_place(Target *t, const Access *access, const Place *p, V mask,
         return;
     }
     V v = interleave(t, raw, access->width);
-    if (mask) {
-        masked_store(t, v, p->at, p->align, wide_mask(t, mask, access->width));
+    if (!mask) {
+        store_vector(t, v, p);
         return;
     }
-    LLVMSetAlignment(LLVMBuildStore(t->builder, v, p->at), (unsigned)p->align);
+    bool small = p->bytes < 4;
+    WholeTest test = {0};
+    if (small) {
+        test = whole_begin(t, mask);
+        store_vector(t, v, p);
+        whole_else(t, &test);
+    }
+    masked_store(t, v, p->at, p->align, wide_mask(t, mask, access->width));
+    if (small)
+        whole_end(t, &test);
 }
 
 // A predicate that is always true is none.
