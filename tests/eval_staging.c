@@ -118,3 +118,18 @@ Test(eval_staging, unwritten_buffer) {
                  ARGS(arg_of(&x), arg_of(&y)));
     data_free(&x), data_free(&y);
 }
+
+// A slot forgets its fill at acquire: what a later fill fails to write is not what an earlier one
+// wrote.
+Test(eval_staging, stale_slot) {
+    static const char loop[] =
+        "%r = for n in 0..%N carry (%p = 0:i32 : i32) : i32 {\n"
+        "  acquire @ch(%p); %c = cmp.lt %p, 2:i32 : bool; %z = if %c : i32 {\n"
+        "    copy @x[n] to @a(%p) {check = [0]}; yield %p } {\n yield %p }\n"
+        "  commit @ch(%p); wait @ch(%p); %v = get @a(%p) : f32[n]; release @ch(%p)\n"
+        "  store @y[n], %v {check = [0]}; %q = add %p, 1:i32 : i32; yield %q }";
+    Data x = data_random(1, DT_F32, 1, 43, 0, 0, 0), y = data_new(DT_F32, 1, 43);
+    assert_fails("stores poison to @y at n = 16", ring("block", loop),
+                 ARGS(arg_of(&x), arg_of(&y)));
+    data_free(&x), data_free(&y);
+}
