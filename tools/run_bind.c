@@ -142,19 +142,6 @@ static ExitCode bind_shape(RunBinding *binding, const RunShape *shape, ToolError
     return EXIT_OK;
 }
 
-// One size a name: the runtime checks these against the tensors.
-static ExitCode check_sizes(const RunBinding *binding, ToolError *error) {
-    for (int i = 0; i < binding->size_count; i++)
-        for (int j = 0; j < i; j++)
-            if (strcmp(binding->sizes[i].name, binding->sizes[j].name) == 0 &&
-                binding->sizes[i].i != binding->sizes[j].i) {
-                tool_fail(error, "dim %s is given as %lld and as %lld", binding->sizes[i].name,
-                          (long long)binding->sizes[j].i, (long long)binding->sizes[i].i);
-                return EXIT_USAGE;
-            }
-    return EXIT_OK;
-}
-
 static ExitCode bind_sizes(Arena *arena, RunBinding *binding, const RunArgs *args,
                            ToolError *error) {
     size_t room = args->dim_count + args->shape_count * TENSOR_MAX_RANK;
@@ -171,7 +158,35 @@ static ExitCode bind_sizes(Arena *arena, RunBinding *binding, const RunArgs *arg
         if (code != EXIT_OK)
             return code;
     }
-    return check_sizes(binding, error);
+    return EXIT_OK;
+}
+
+// The size of a dim in a tensor that is given; -1 where none has it.
+static int64_t carried_size(const RunBinding *binding, const char *name) {
+    for (int i = 0; i < binding->count; i++) {
+        const RunArgument *argument = &binding->arguments[i];
+        for (int d = 0; d < argument->tensor.rank; d++)
+            if (argument->param->dims[d].name && strcmp(argument->param->dims[d].name, name) == 0)
+                return argument->tensor.dims[d];
+    }
+    return -1;
+}
+
+// One size a name, and that of the tensors that carry it.
+static ExitCode check_sizes(const RunBinding *binding, ToolError *error) {
+    for (int i = 0; i < binding->size_count; i++) {
+        const FuseRtArg *size = &binding->sizes[i];
+        int64_t other = carried_size(binding, size->name);
+        for (int j = 0; j < i && other < 0; j++)
+            if (strcmp(size->name, binding->sizes[j].name) == 0)
+                other = binding->sizes[j].i;
+        if (other >= 0 && other != size->i) {
+            tool_fail(error, "dim %s is given as %lld and as %lld", size->name, (long long)other,
+                      (long long)size->i);
+            return EXIT_USAGE;
+        }
+    }
+    return EXIT_OK;
 }
 
 // --- Scalars ---
@@ -188,7 +203,8 @@ static ExitCode bind_scalar(RunArgument *argument, bool is_random, ToolError *er
     }
     argument->is_given = true;
     if (!value) {
-        argument->scalar = scalar_int(argument->dtype, 1);
+        argument->scalar =
+            is_float ? scalar_float(argument->dtype, 0.7) : scalar_int(argument->dtype, 1);
     } else if (is_float) {
         argument->scalar = scalar_float(argument->dtype, value->real);
     } else if (value->kind == RUN_FLOAT) {
@@ -289,6 +305,8 @@ ExitCode run_bind(Arena *arena, FuseKernel *kernel, const RunArgs *args, RunFile
         code = bind_sizes(arena, out, args, error);
     if (code == EXIT_OK)
         code = bind_given(out, args, files, error);
+    if (code == EXIT_OK)
+        code = check_sizes(out, error);
     for (int i = 0; i < out->count && code == EXIT_OK; i++)
         if (is_tensor(&out->arguments[i]) && !out->arguments[i].is_given)
             code = make_tensor(arena, out, i, args, error);
@@ -362,7 +380,8 @@ FuseRtArg *run_launch_arguments(Arena *arena, const RunBinding *binding, DLDevic
                               : scalar_argument(argument);
     }
     for (int i = 0; i < binding->size_count; i++)
-        out[(*count)++] = binding->sizes[i];
+        if (carried_size(binding, binding->sizes[i].name) < 0)
+            out[(*count)++] = binding->sizes[i];
     return out;
 }
 
