@@ -242,7 +242,7 @@ FuseResult *fuse_compile(const FuseOptions *options, const char *name, const cha
         return NULL;
     r->arena = arena_new("result");
     r->scratch = arena_new("scratch");
-    r->options = options ? *options : (FuseOptions){.emit = FUSE_EMIT_PTX, .opt_level = 3};
+    r->options = options ? *options : (FuseOptions){.emit = FUSE_EMIT_PTX, .opt_level = 2};
     r->name = arena_strdup(r->arena, name ? name : "<source>");
     r->messages = "";
     r->interner = interner_new(r->arena);

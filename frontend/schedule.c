@@ -131,9 +131,12 @@ static ScheduleEntry make_entry(Fe *fe, const Decl *decl, const AstEntry *e) {
                          .word =
                              alt->kind == ALT_NAME || alt->kind == ALT_CALL ? alt->name.text : NULL,
                          .span = e->span};
+    for (uint32_t i = 0; i < e->alts.len && i < sizeof out.alt / sizeof *out.alt; i++)
+        out.alt[out.nalt++] = alt_value(&e->alts.data[i]);
     const char *text;
     if (!out.of && define_find(fe, decl->name.text, e->name.text, &text)) {
         out.value = !strcmp(text, "true") ? 1 : strtoll(text, NULL, 0);
+        out.nalt = 0;
         out.word = NULL;
     }
     return out;

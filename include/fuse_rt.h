@@ -137,7 +137,7 @@ typedef struct FuseRtBuild {
     const char *kernel;          // only this kernel of the file; NULL: all
     const char *target;          // NULL: the device's
     bool no_fuse, fast_math, deterministic, debug, check, line_info, no_perf_notes;
-    int opt_level; // 1..3; 0: the default, 3
+    int opt_level; // 1..3; 0: the default, 2
     // Called with each diagnostic's text as it is made; NULL: they are in fuse_rt_last_error
     // (errors) and fuse_rt_module_messages (the rest).
     void (*message)(void *user, const char *text, size_t len);

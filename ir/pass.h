@@ -18,9 +18,11 @@ typedef enum PassId {
 // A schedule entry as written in the source: `m = 128 | 256`, `split(k) = 4`, `order = grouped(8)`.
 // First alternative wins until a tuner says otherwise.
 typedef struct ScheduleEntry {
-    Str name; // binder, dim, or one of: warps stages persistent order split
-    Str of;   // split(k): "k"; else NULL
-    int64_t value;
+    Str name;      // binder, dim, or one of: warps stages persistent order split
+    Str of;        // split(k): "k"; else NULL
+    int64_t value; // of the first alternative
+    int nalt;      // number of alternatives in `alt` (0: only `value`)
+    int64_t alt[8];
     Str word; // order = grouped(8): "grouped"
     Span span;
 } ScheduleEntry;

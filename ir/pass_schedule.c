@@ -20,6 +20,9 @@ enum {
     ROW_ELEMENTS_PER_THREAD = 16,
     CPU_TILE_VECTORS = 8
 };
+// Accumulators of a product that a thread should hold at most: the fragments and the epilogue need
+// as many again.
+enum { ACCUMULATORS_PER_THREAD = 64, PRODUCT_WARPS_MAX = 8 };
 
 static uint32_t clamp_size(const Axis *a, uint32_t size) {
     const Value *hi = a->of && a->of->is_dim ? a->of->extent : NULL;
@@ -36,10 +39,26 @@ static void axis_set_size(PassCtx *ctx, Kernel *k, Axis *a, uint32_t size) {
     a->size = e && e->value > 0 ? pow2_ceil((uint64_t)e->value) : clamp_size(a, size);
 }
 
-static int nest_warps(PassCtx *ctx, Kernel *k, int dflt) {
+static int clamp_warps(const PassCtx *ctx, int64_t warps) {
+    int n = (int)pow2_floor(warps > 0 ? (uint64_t)warps : 1);
+    return n > ctx->target->max_warps ? ctx->target->max_warps : n;
+}
+
+// The first alternative of the clause that leaves each thread at most `budget` of the tile's
+// registers; without a clause `dflt`, doubled until it does.
+static int nest_warps(PassCtx *ctx, Kernel *k, int dflt, uint64_t registers, uint64_t budget) {
     const ScheduleEntry *e = schedule_find(ctx, k, "warps", NULL);
-    int warps = e && e->value > 0 ? (int)pow2_floor((uint64_t)e->value) : dflt;
-    return warps > ctx->target->max_warps ? ctx->target->max_warps : warps;
+    uint64_t lanes = (uint64_t)ctx->target->lanes;
+    if (!e || e->value <= 0) {
+        int warps = dflt;
+        while (registers / (lanes * (uint64_t)warps) > budget && warps < PRODUCT_WARPS_MAX)
+            warps *= 2;
+        return clamp_warps(ctx, warps);
+    }
+    for (int i = 0; i < e->nalt; i++)
+        if (e->alt[i] > 0 && registers / (lanes * (uint64_t)e->alt[i]) <= budget)
+            return clamp_warps(ctx, e->alt[i]);
+    return clamp_warps(ctx, e->nalt ? e->alt[e->nalt - 1] : e->value);
 }
 
 // --- products ---
@@ -172,14 +191,23 @@ static int schedule_streamed(PassCtx *ctx, Kernel *k, Op *par, const Nest *n) {
     return cpu ? 1 : ELEMENTWISE_THREADS / t->lanes;
 }
 
+static uint64_t tile_size(const Kernel *k, AxisSet axes) {
+    uint64_t n = 1;
+    for (int i = 0; i < axes.n; i++)
+        n *= k->axis[axes.id[i]]->size ? k->axis[axes.id[i]]->size : 1;
+    return n;
+}
+
 static bool nest_schedule(PassCtx *ctx, Kernel *k, Op *par) {
     Nest n = nest_of(par);
     int warps;
+    uint64_t accumulators = 0;
     if (n.ndots > 0) {
         DotPass p = {ctx, k};
         ir_walk(par->region[0], dot_set_sizes, &p);
         warps = dot_sizes(ctx->target, n.dot).warps;
         spread(ctx, k, par, &n, 1, 1);
+        accumulators = tile_size(k, n.dot->res[0]->type.axes);
     } else if (n.whole.n > 0 && held_elements(k, &n) <= 1) {
         warps = schedule_streamed(ctx, k, par, &n);
     } else if (held_elements(k, &n) > 1) {
@@ -187,8 +215,9 @@ static bool nest_schedule(PassCtx *ctx, Kernel *k, Op *par) {
     } else {
         warps = schedule_elementwise(ctx, k, par, &n);
     }
+    bool cpu = ctx->target->family == TARGET_CPU;
     op_set_int(k, par, ATTR_warps,
-               ctx->target->family == TARGET_CPU ? 1 : nest_warps(ctx, k, warps));
+               cpu ? 1 : nest_warps(ctx, k, warps, accumulators, ACCUMULATORS_PER_THREAD));
     return true;
 }
 

@@ -8,9 +8,10 @@ static const PipelineStep steps[] = {
     STEP(simplify, PLACED, TENSOR,
          "fusion compares index expressions: equal ones must be one value"),
     STEP(fuse, TENSOR, NESTS, "needs whole statements; everything after it works on nests"),
+    STEP(simplify, PLACED, NESTS,
+         "whole axes that fusion has put into loops must not count as held"),
     STEP(variants, NESTS, NESTS,
          "guards are facts for all later passes; before sizes, which depend on them"),
-    STEP(simplify, PLACED, NESTS, "`present` and fixed strides have become constants"),
     STEP(schedule, NESTS, NESTS, "sizes decide what is held and what is streamed"),
     STEP(stream, NESTS, SCHEDULED, "needs sizes; makes the last loops"),
     STEP(simplify, PLACED, SCHEDULED, "new loops have invariant code"),
@@ -20,6 +21,7 @@ static const PipelineStep steps[] = {
     STEP(simplify, PLACED, SCHEDULED, "loads became gets; the last change of integer ops"),
     STEP(layouts, SCHEDULED, SCHEDULED, "everything above is fixed: no new tile after it"),
     STEP(place, SCHEDULED, PLACED, "buffers need their layouts"),
+    STEP(simplify, PLACED, PLACED, "program ids and windows share their arithmetic"),
     STEP(protocol, PLACED, PLACED, "verifies the result; changes nothing"),
 };
 

@@ -72,7 +72,7 @@ static ExitCode add_use(CompilerOptions *out, const OptUse *use, size_t *defines
     case OPT_OPTIMIZE:
         if (use->value && (use->value[0] < '0' || use->value[0] > '3' || use->value[1]))
             return command_fail(EXIT_USAGE, "-O takes a level from 0 to 3, not '%s'", use->value);
-        fuse->opt_level = use->value ? use->value[0] - '0' : 3;
+        fuse->opt_level = use->value ? use->value[0] - '0' : 2;
         break;
     case OPT_CHECK:
         if (use->value)
@@ -155,7 +155,7 @@ static ExitCode check_target(const char *target) {
 }
 
 ExitCode compiler_options(CompilerOptions *out, const OptParse *opts) {
-    *out = (CompilerOptions){.fuse = {.opt_level = 3, .message = print_message}};
+    *out = (CompilerOptions){.fuse = {.opt_level = 2, .message = print_message}};
     out->defines = calloc(opts->use_count + 1, sizeof *out->defines);
     out->includes = calloc(opts->use_count + 1, sizeof *out->includes);
     if (!out->defines || !out->includes)
