@@ -97,7 +97,7 @@ typedef struct AxisInfo {
 typedef struct Access {
     Tensor *tensor;
     Op *op;
-    bool is_store;
+    bool is_store, guarded;
 } Access;
 
 typedef VEC(Access) AccessVec;
@@ -248,8 +248,9 @@ extern const char flag_stop[], flag_skip[];
 bool str_in(const StrVec *v, Str s);
 
 /* --- races (race.c) --- */
-/* Proves that `store` writes no element twice and sets `det`; reports where it cannot. */
-void race_check_store(Fe *fe, Tensor *t, Op *store, Value *const *index, AxisSet axes, Span span);
+/* Proves that `store` writes no element twice and sets `det`; reports where it cannot. True where
+ * the proof needs a condition around the store. */
+bool race_check_store(Fe *fe, Tensor *t, Op *store, Value *const *index, AxisSet axes, Span span);
 void race_check_nest(Fe *fe, uint32_t first_access);
 
 /* --- kernels (kernel.c, schedule.c) --- */

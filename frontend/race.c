@@ -24,6 +24,7 @@ typedef struct Term {
 typedef struct Sum {
     Term term[TERMS_MAX];
     int n;
+    int64_t constant;
     bool ok;
 } Sum;
 
@@ -40,6 +41,7 @@ typedef struct Proof {
     Value **index;
     int rank;
     const char *det[RANK_MAX];
+    bool guarded; /* a condition was needed */
 } Proof;
 
 static bool vars_has(const Vars *s, const Value *v) {
@@ -149,8 +151,10 @@ static bool is_negative(const Value *v) {
 }
 
 static void sum_of(Fe *fe, Sum *s, Value *v, int64_t scale) {
-    if (v->kind == VALUE_CONST)
+    if (v->kind == VALUE_CONST) {
+        s->constant += scale * v->u.i;
         return;
+    }
     Op *op = v->kind == VALUE_OP ? v->def : NULL;
     if (!op) {
         sum_add(s, v, scale, NULL);
@@ -325,6 +329,25 @@ static bool learn_digits(Proof *p, int dim, Term *unknown, int n) {
     return true;
 }
 
+/* begin(i), or begin(i) / size, stands for the tile of i where i itself is not in the value: a
+ * number that grows by the size (by 1) from tile to tile. */
+static void tile_term(const Proof *p, Term *t) {
+    const Op *op = t->leaf->kind == VALUE_OP ? t->leaf->def : NULL;
+    int64_t step = 0;
+    if (op && (op->kind == OP_DIV || op->kind == OP_FLOORDIV) && op->in[1]->kind == VALUE_CONST &&
+        op->in[0]->kind == VALUE_OP) {
+        const Value *size = op->in[1];
+        op = op->in[0]->def;
+        step = op->kind == OP_BEGIN && op->axes[0]->size == size->u.i ? 1 : 0;
+    } else if (op && op->kind == OP_BEGIN) {
+        step = op->axes[0]->size ? op->axes[0]->size : 1;
+    }
+    if (step == 0 || axes_has(p->axes, op->axes[0]->id))
+        return;
+    t->leaf = op->axes[0]->iota;
+    t->scale *= step;
+}
+
 static bool learn_dim(Proof *p, int dim) {
     Sum s = {.ok = true};
     sum_of(p->fe, &s, p->index[dim], 1);
@@ -333,12 +356,13 @@ static bool learn_dim(Proof *p, int dim) {
     Term unknown[TERMS_MAX];
     int n = 0;
     for (int i = 0; i < s.n; i++) {
-        const Term *t = &s.term[i];
-        if (t->scale == 0 || is_known(p, t->leaf))
+        Term t = s.term[i];
+        if (t.scale == 0 || is_known(p, t.leaf))
             continue;
-        if (!is_variable(t->leaf))
+        tile_term(p, &t);
+        if (!is_variable(t.leaf))
             return false;
-        unknown[n++] = *t;
+        unknown[n++] = t;
     }
     if (n == 1 && !unknown[0].factor) {
         p->det[dim] = variable_name(unknown[0].leaf);
@@ -404,7 +428,8 @@ static void grow(Proof *p) {
         if (!more)
             more = learn_quotient(p);
         for (uint32_t i = 0; !more && i < p->fe->guards.len; i++)
-            more = learn_equal(p, p->fe->guards.data[i]);
+            if (learn_equal(p, p->fe->guards.data[i]))
+                p->guarded = more = true;
     }
 }
 
@@ -443,7 +468,7 @@ static void set_det(Proof *p, Op *store) {
     op_set_names(p->fe->kernel, store, ATTR_det, p->rank, names);
 }
 
-void race_check_store(Fe *fe, Tensor *t, Op *store, Value *const *index, AxisSet axes, Span span) {
+bool race_check_store(Fe *fe, Tensor *t, Op *store, Value *const *index, AxisSet axes, Span span) {
     Proof p = {.fe = fe, .axes = axes, .rank = t->mem->rank};
     p.index = ARENA_ARRAY(fe->arena, Value *, (size_t)p.rank + 1);
     for (int i = 0; i < p.rank; i++)
@@ -460,23 +485,24 @@ void race_check_store(Fe *fe, Tensor *t, Op *store, Value *const *index, AxisSet
         Value *v = binder_variable(b);
         if (!vars_has(&p.known, v)) {
             report_binder(fe, t, variable_name(v), span, fe->nest->span);
-            return;
+            return false;
         }
     }
     for (uint32_t i = 0; fe->nest && i < fe->ragged.len; i++)
         if (!vars_has(&p.known, fe->ragged.data[i])) {
             report_binder(fe, t, variable_name(fe->ragged.data[i]), span, fe->nest->span);
-            return;
+            return false;
         }
     for (int i = 0; i < axes.n; i++) {
         Axis *axis = axis_by_id(fe, axes.id[i]);
         if (!vars_has(&p.known, axis->iota)) {
             report_axis(fe, t, axis->name, span);
-            return;
+            return false;
         }
     }
     if (fe->nest)
         set_det(&p, store);
+    return p.guarded;
 }
 
 /* --- stores against other accesses of the nest ---------------------------------------------- */
@@ -503,8 +529,50 @@ static Value *access_index(const Op *op, int dim) {
     return op->in[op->mem[0].first + dim];
 }
 
+static int64_t gcd(int64_t a, int64_t b) {
+    while (b != 0) {
+        int64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a < 0 ? -a : a;
+}
+
+/* c*i + k and c*j + l never meet where c does not divide k - l. */
+static bool never_equal(Fe *fe, Value *a, Value *b) {
+    Sum sums[2] = {{.ok = true}, {.ok = true}}, fixed = {.ok = true};
+    sum_of(fe, &sums[0], a, 1);
+    sum_of(fe, &sums[1], b, 1);
+    int64_t unit = 0, difference = sums[0].constant - sums[1].constant;
+    for (int k = 0; k < 2; k++)
+        for (int i = 0; i < sums[k].n; i++) {
+            const Term *t = &sums[k].term[i];
+            if (t->factor)
+                return false;
+            if (is_invariant(fe, t->leaf))
+                sum_add(&fixed, t->leaf, k ? -t->scale : t->scale, NULL);
+            else
+                unit = gcd(unit, t->scale);
+        }
+    /* What does not change in the nest must cancel. */
+    for (int i = 0; i < fixed.n; i++)
+        if (fixed.term[i].scale != 0)
+            return false;
+    if (!sums[0].ok || !sums[1].ok || !fixed.ok)
+        return false;
+    return unit == 0 ? difference != 0 : difference % unit != 0;
+}
+
+static bool are_disjoint(Fe *fe, const Op *store, const Op *other) {
+    for (int d = 0; d < store->mem[0].nidx; d++)
+        if (never_equal(fe, access_index(store, d), access_index(other, d)))
+            return true;
+    return false;
+}
+
 /* Whether two accesses agree in the dims that determine `v`. */
-static bool agree_on(const Attr *det, const Op *store, const Op *other, const Value *v) {
+static bool agree_on(const Attr *det, const Access *access, const Op *other, const Value *v) {
+    const Op *store = access->op;
     bool direct = false, equal = true;
     for (int d = 0; d < det->n; d++) {
         bool is_it = !strcmp(det->names[d], variable_name(v));
@@ -512,7 +580,9 @@ static bool agree_on(const Attr *det, const Op *store, const Op *other, const Va
         if (is_it)
             equal &= same_value(access_index(store, d), access_index(other, d), 0);
     }
-    /* Determined through others: all of them must agree. */
+    /* Determined through others: all of them must agree. A condition says nothing of the other. */
+    if (!direct && access->guarded)
+        return false;
     for (int d = 0; !direct && d < det->n; d++)
         if (strcmp(det->names[d], "_"))
             equal &= same_value(access_index(store, d), access_index(other, d), 0);
@@ -520,8 +590,8 @@ static bool agree_on(const Attr *det, const Op *store, const Op *other, const Va
 }
 
 /* The same for every binder of the grid. */
-static bool agree(Fe *fe, const Op *store, const Op *other) {
-    const Attr *det = op_attr(store, ATTR_det);
+static bool agree(Fe *fe, const Access *store, const Op *other) {
+    const Attr *det = op_attr(store->op, ATTR_det);
     if (!det)
         return true; /* reported already */
     for (int i = 0; i < fe->nest->nbinders; i++) {
@@ -541,7 +611,7 @@ void race_check_nest(Fe *fe, uint32_t first) {
         for (uint32_t j = first; store->is_store && j < fe->accesses.len; j++) {
             const Access *other = &fe->accesses.data[j];
             bool skip = i == j || other->tensor != store->tensor || (other->is_store && j < i);
-            if (skip || agree(fe, store->op, other->op))
+            if (skip || agree(fe, store, other->op) || are_disjoint(fe, store->op, other->op))
                 continue;
             Diag *d = fe_error(fe, DIAG_RACE, store->op->span,
                                "one iteration writes elements of `%s` that another may %s",

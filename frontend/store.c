@@ -69,9 +69,10 @@ void stmt_store(Fe *fe, const Stmt *s, Tensor *t) {
         return;
     fe->b.span = s->span;
     Op *store = ir_store(&fe->b, t->mem, index, v.v);
-    race_check_store(fe, t, store, index, axes, target->span);
+    bool guarded = race_check_store(fe, t, store, index, axes, target->span);
     if (fe->nest)
-        vec_push(fe->arena, &fe->accesses, ((Access){.tensor = t, .op = store, .is_store = true}));
+        vec_push(fe->arena, &fe->accesses,
+                 ((Access){.tensor = t, .op = store, .is_store = true, .guarded = guarded}));
 }
 
 static Tensor *target_tensor(Fe *fe, const Expr *target, const char *what) {

@@ -4,11 +4,11 @@
 
 #include <math.h>
 
-/* Lowers examples/<file>.fk and runs `kernel`. */
-static void run_example(const char *file, const char *kernel, const char *const *defines, int nargs,
-                        const EvalArg *args) {
+/* Lowers a file and runs `kernel`. */
+static void run_file(const char *file, const char *kernel, const char *const *defines, int nargs,
+                     const EvalArg *args) {
     Front f = front_new();
-    char *text = front_read(f.arena, arena_printf(f.arena, "examples/%s.fk", file));
+    char *text = front_read(f.arena, file);
     cr_assert_not_null(text, "%s", file);
     front_lower(&f, file, text, &(FrontendOptions){.defines = defines});
     cr_assert(!diags_has_errors(f.diags), "%s", diags_text(f.diags, f.arena));
@@ -22,6 +22,17 @@ static void run_example(const char *file, const char *kernel, const char *const 
             return;
         }
     cr_assert(false, "no kernel %s", kernel);
+}
+
+static void run_example(const char *name, const char *kernel, const char *const *defines, int nargs,
+                        const EvalArg *args) {
+    char path[100];
+    snprintf(path, sizeof path, "examples/%s.fk", name);
+    run_file(path, kernel, defines, nargs, args);
+}
+
+static void run_rule(const char *kernel, int nargs, const EvalArg *args) {
+    run_file("tests/corpus/frontend/semantics.fk", kernel, NULL, nargs, args);
 }
 
 static const char *const f32_only[] = {"T=f32", NULL};
@@ -201,4 +212,127 @@ Test(frontend_eval, segments_and_nonzero) {
     cr_expect_eq(data_int(&at, 2), 5);
     data_free(&x), data_free(&y), data_free(&want), data_free(&s);
     data_free(&h), data_free(&at), data_free(&count);
+}
+
+/* --- one rule of the language each --------------------------------------------------------- */
+
+static void expect_floats(const Data *x, int n, const double *want) {
+    for (int i = 0; i < n; i++)
+        cr_expect(data_at(x, i) == want[i], "element %d: %g, not %g", i, data_at(x, i), want[i]);
+}
+
+static void expect_ints(const Data *x, int n, const int64_t *want) {
+    for (int i = 0; i < n; i++)
+        cr_expect(data_int(x, i) == want[i], "element %d: %lld, not %lld", i,
+                  (long long)data_int(x, i), (long long)want[i]);
+}
+
+Test(frontend_eval, loops_that_leave_early) {
+    static const double values[] = {1, -5, 2, 3, 4, 1, 1, 1, 1, 1};
+    Data x = data_new(DT_F32, 2, 2, 5), y = data_new(DT_F32, 1, 2), n = data_new(DT_I64, 1, 2);
+    for (int i = 0; i < 10; i++)
+        scalar_store(x.t.data, i, scalar_float(DT_F32, values[i]));
+    run_rule("early", ARGS(arg_of(&x), arg_float(5), arg_of(&y), arg_of(&n)));
+    expect_floats(&y, 2, (double[]){6, 5});
+    expect_ints(&n, 2, (int64_t[]){23, 55});
+    Data a = data_ints(DT_I64, 4, (int64_t[]){1, 6, 7, 27}), c = data_new(DT_I64, 1, 4);
+    run_rule("collatz", ARGS(arg_of(&a), arg_of(&c)));
+    expect_ints(&c, 4, (int64_t[]){0, 8, 16, 21});
+    data_free(&x), data_free(&y), data_free(&n), data_free(&a), data_free(&c);
+}
+
+Test(frontend_eval, ragged_grid) {
+    Data x = data_floats(DT_F32, 6, (double[]){0, 10, 20, 30, 40, 50}), y = data_new(DT_F32, 1, 6);
+    Data s = data_ints(DT_I32, 4, (int64_t[]){0, 2, 2, 6});
+    run_rule("ragged", ARGS(arg_of(&x), arg_of(&s), arg_of(&y)));
+    expect_floats(&y, 6, (double[]){0, 10, 22, 32, 42, 52});
+    data_free(&x), data_free(&y), data_free(&s);
+}
+
+Test(frontend_eval, narrow_integers) {
+    Data a = data_ints(DT_U8, 3, (int64_t[]){200, 1, 255}),
+         b = data_ints(DT_U8, 3, (int64_t[]){100, 2, 255});
+    Data sum = data_new(DT_I32, 1, 3), w = data_new(DT_U8, 1, 3), less = data_new(DT_BOOL, 1, 3);
+    run_rule("narrow", ARGS(arg_of(&a), arg_of(&b), arg_of(&sum), arg_of(&w), arg_of(&less)));
+    expect_ints(&sum, 3, (int64_t[]){300, 3, 510});
+    expect_ints(&w, 3, (int64_t[]){44, 3, 254});
+    expect_ints(&less, 3, (int64_t[]){0, 1, 0});
+    data_free(&a), data_free(&b), data_free(&sum), data_free(&w), data_free(&less);
+}
+
+Test(frontend_eval, reductions) {
+    Data x = data_floats(DT_F32, 6, (double[]){1, -2, 9, 0, 9, 3}), y = data_new(DT_I64, 1, 3);
+    run_rule("counts", ARGS(arg_of(&x), arg_of(&y)));
+    expect_ints(&y, 3, (int64_t[]){4, 2, 0});
+    Data p = data_new(DT_F32, 1, 6), one = data_new(DT_F32, 1, 1);
+    run_rule("prefix", ARGS(arg_of(&x), arg_of(&p)));
+    expect_floats(&p, 6, (double[]){1, -1, 8, 8, 9, 12});
+    run_rule("constants", ARGS(arg_of(&x), arg_of(&one)));
+    expect_floats(&one, 1, (double[]){6});
+    data_free(&x), data_free(&y), data_free(&p), data_free(&one);
+}
+
+Test(frontend_eval, reads_outside) {
+    Data x = data_floats(DT_F32, 4, (double[]){1, 2, 3, 4});
+    Data l = data_new(DT_F32, 1, 4), f = data_new(DT_F32, 1, 4), t = data_new(DT_F32, 1, 4);
+    run_rule("neighbours", ARGS(arg_of(&x), arg_of(&l), arg_of(&f), arg_of(&t)));
+    expect_floats(&l, 4, (double[]){0, 1, 2, 3});
+    expect_floats(&f, 4, (double[]){2, 3, 4, -7});
+    expect_floats(&t, 4, (double[]){1, 3, 3, 4});
+    data_free(&x), data_free(&l), data_free(&f), data_free(&t);
+}
+
+Test(frontend_eval, optional_tensors) {
+    Data x = data_floats(DT_F32, 2, (double[]){1, 2}), b = data_floats(DT_F32, 2, (double[]){5, 6});
+    Data y = data_new(DT_F32, 1, 2), z = data_new(DT_F32, 1, 2);
+    run_rule("optional", ARGS(arg_of(&x), arg_of(NULL), arg_of(&y), arg_of(NULL)));
+    expect_floats(&y, 2, (double[]){1, 2});
+    run_rule("optional", ARGS(arg_of(&x), arg_of(&b), arg_of(&y), arg_of(&z)));
+    expect_floats(&y, 2, (double[]){5, 6});
+    expect_floats(&z, 2, (double[]){1, 2});
+    data_free(&x), data_free(&b), data_free(&y), data_free(&z);
+}
+
+Test(frontend_eval, pool_does_not_count_padding) {
+    Data x = data_new(DT_F32, 4, 1, 2, 2, 1), y = data_new(DT_F32, 4, 1, 1, 1, 1);
+    for (int i = 0; i < 4; i++)
+        scalar_store(x.t.data, i, scalar_float(DT_F32, i + 1));
+    run_rule("pool", ARGS(arg_of(&x), arg_of(&y)));
+    expect_floats(&y, 1, (double[]){2.5});
+    data_free(&x), data_free(&y);
+}
+
+Test(frontend_eval, atomics_and_temporaries) {
+    Data i = data_ints(DT_I32, 4, (int64_t[]){1, 1, 0, 1}),
+         c = data_ints(DT_I32, 2, (int64_t[]){10, 20});
+    Data old = data_new(DT_I32, 1, 4);
+    run_rule("add_old", ARGS(arg_of(&i), arg_of(&c), arg_of(&old)));
+    expect_ints(&c, 2, (int64_t[]){11, 23});
+    expect_ints(&old, 4, (int64_t[]){20, 21, 10, 22});
+    Data x = data_new(DT_F32, 2, 1, 2), y = data_new(DT_F32, 1, 1);
+    scalar_store(x.t.data, 0, scalar_float(DT_F32, 1000.3));
+    scalar_store(x.t.data, 1, scalar_float(DT_F32, -1000));
+    run_rule("through_temp", ARGS(arg_of(&x), arg_of(&y)));
+    expect_floats(&y, 1, (double[]){0}); /* 3000.9 is 3000 in f16 */
+    data_free(&i), data_free(&c), data_free(&old), data_free(&x), data_free(&y);
+}
+
+Test(frontend_eval, functions_and_integers) {
+    Data a = data_floats(DT_F32, 2, (double[]){3, 4}), x = data_floats(DT_F32, 2, (double[]){5, 6});
+    Data p = data_new(DT_F32, 1, 2), q = data_new(DT_F32, 1, 2);
+    run_rule("tuples", ARGS(arg_of(&a), arg_of(&x), arg_of(&p), arg_of(&q)));
+    expect_floats(&p, 2, (double[]){6, 8});
+    expect_floats(&q, 2, (double[]){11, 13});
+    Data i = data_ints(DT_I32, 3, (int64_t[]){7, -7, 7}),
+         j = data_ints(DT_I32, 3, (int64_t[]){2, 2, -2});
+    Data d = data_new(DT_I32, 1, 3), f = data_new(DT_I32, 1, 3), m = data_new(DT_I32, 1, 3);
+    Data s = data_new(DT_I32, 1, 3);
+    run_rule("integers",
+             ARGS(arg_of(&i), arg_of(&j), arg_of(&d), arg_of(&f), arg_of(&m), arg_of(&s)));
+    expect_ints(&d, 3, (int64_t[]){3, -3, -3});
+    expect_ints(&f, 3, (int64_t[]){3, -4, -4});
+    expect_ints(&m, 3, (int64_t[]){401, -299, -301});
+    expect_ints(&s, 3, (int64_t[]){(7 << 2 | 1) ^ 2, (-28 | 1) ^ 2, (28 | 1) ^ (-2 & 3)});
+    data_free(&a), data_free(&x), data_free(&p), data_free(&q), data_free(&i), data_free(&j);
+    data_free(&d), data_free(&f), data_free(&m), data_free(&s);
 }

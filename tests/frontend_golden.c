@@ -112,3 +112,29 @@ Test(frontend_golden, schedules) {
     cr_expect_eq(entry_of(&f.schedules.items[0], "persistent")->value, 1);
     front_free(&f);
 }
+
+static void count_stores(void *user, Op *op) {
+    int *counts = user;
+    if (op->kind != OP_STORE)
+        return;
+    bool in_nest = false;
+    for (const Region *r = op->parent; r->owner; r = r->owner->parent)
+        in_nest |= r->owner->kind == OP_PARALLEL;
+    counts[in_nest ? 0 : 2]++;
+    counts[1] += in_nest && op_attr(op, ATTR_det);
+}
+
+/* Every store of a nest that is accepted carries its proof. */
+Test(frontend_golden, races_accepted) {
+    Front f = front_new();
+    char *text = front_read(f.arena, "tests/corpus/frontend/races_accepted.fk");
+    front_lower(&f, "races_accepted.fk", text, NULL);
+    cr_assert_eq(diags_count(f.diags), 0, "%s", diags_text(f.diags, f.arena));
+    int counts[3] = {0};
+    for (int i = 0; i < f.module->nkernel; i++)
+        ir_walk(f.module->kernel[i]->body, count_stores, counts);
+    cr_expect_eq(counts[0], counts[1]);
+    cr_expect(counts[0] >= 14);
+    cr_expect(counts[2] >= 3);
+    front_free(&f);
+}
