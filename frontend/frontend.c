@@ -5,7 +5,7 @@
  */
 #include "frontend/fe.h"
 #include "lang/parse.h"
-#include "stdlib/stdlib.h"
+#include "stdlib/library.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static bool find_import(Fe *fe, const char *dotted, const char **name, const cha
             return true;
     }
     *name = arena_printf(fe->arena, "<%s>", dotted);
-    return stdlib_find(dotted, text, len);
+    return library_find(dotted, text, len);
 }
 
 /* --- modules -------------------------------------------------------------------------------- */

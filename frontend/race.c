@@ -397,8 +397,10 @@ static bool learn_quotient(Proof *p) {
 static bool learn_equal(Proof *p, const Value *c) {
     if (c->kind != VALUE_OP)
         return false;
-    if (c->def->kind == OP_AND)
-        return learn_equal(p, c->def->in[0]) | learn_equal(p, c->def->in[1]);
+    if (c->def->kind == OP_AND) {
+        bool first = learn_equal(p, c->def->in[0]), second = learn_equal(p, c->def->in[1]);
+        return first || second;
+    }
     if (c->def->kind != OP_CMP || c->def->sub != CMP_EQ)
         return false;
     for (int i = 0; i < 2; i++) {

@@ -16,6 +16,6 @@ static const struct {
     const char *name;
     const unsigned char *text;
     size_t len;
-} stdlib_table[] = {
+} library_table[] = {
 ${rows}};
 ")
