@@ -346,6 +346,8 @@ bool lower_launch(Target *t, Kernel *kernel, const Op *launch, const char *symbo
 int64_t lower_scratch_bytes(const Op *op) {
     if (op->kind == OP_CONVERT)
         return convert_scratch(op);
+    if (op->kind == OP_SCAN)
+        return scan_scratch(op);
     if (op->kind == OP_REDUCE || op->kind == OP_ARGREDUCE) {
         const Value *v = op->in[0];
         if (!v->type.layout || !op->res[0]->type.layout)

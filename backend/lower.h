@@ -182,6 +182,7 @@ void lower_channel(Lower *l, const Op *op); // acquire, commit, wait, release
 
 // --- lower_scan.c, lower_take.c ---
 void lower_scan(Lower *l, const Op *op);
+int64_t scan_scratch(const Op *op);
 void lower_take(Lower *l, const Op *op);
 
 #endif
