@@ -83,6 +83,8 @@ static void eval_assert(Eval *e, const Op *op) {
 
 static void eval_bound(Eval *e, const Op *op) {
     Window w = eval_window(e, op, op->axes[0]);
+    if (axis_slice(e, op->axes[0])) // it is still the whole axis
+        w = (Window){.end = eval_int(e, op, op->axes[0]->extent)};
     eval_set_int(e, op, op->res[0], op->kind == OP_BEGIN ? w.begin : w.end);
 }
 
@@ -359,7 +361,7 @@ static void bind_tensor(Eval *e, const Mem *m, const EvalTensor *t) {
     if (m->mode == MODE_IN)
         return;
     s->written = arena_array(e->arena, (size_t)s->count, 1);
-    if (e->opts.max_programs && m->mode == MODE_OUT) {
+    if (e->partial && m->mode == MODE_OUT) {
         s->bad = eval_calloc(e, NULL, s->count, 1);
         memset(s->bad, BAD_UNKNOWN, (size_t)s->count);
     }
@@ -427,6 +429,7 @@ bool eval_kernel(Arena *scratch, const Module *m, const Kernel *k, int nargs, co
     e->kernel = k;
     if (opts)
         e->opts = *opts;
+    e->partial = e->opts.max_programs > 0 || e->opts.nslices > 0;
     if (!e->opts.sms)
         e->opts.sms = 4;
     if (!e->opts.max_steps)

@@ -54,6 +54,13 @@ typedef struct EvalDim {
     int64_t value;
 } EvalDim;
 
+// Evaluate only these indices of a dim's own axis: some rows of a large result. What needs the
+// others (a reduction along it, a temp's other elements) is neither written nor an error.
+typedef struct EvalSlice {
+    const char *dim;
+    int64_t begin, end;
+} EvalSlice;
+
 // Which elements of a parameter were written: one byte each, in row-major order of its dims.
 typedef struct EvalWritten {
     const Mem *mem;
@@ -85,6 +92,8 @@ typedef struct EvalOptions {
                        // writing, or one `store` writes an element twice; atomics are exempt
     int ndims;
     const EvalDim *dims;
+    int nslices;
+    const EvalSlice *slices;
     EvalReport *report; // filled when not NULL
 } EvalOptions;
 

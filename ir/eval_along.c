@@ -36,11 +36,13 @@ void eval_take(Eval *e, const Op *op) {
     int at[AXES_MAX], fill_at = 0;
     Window window[AXES_MAX];
     int64_t step[AXES_MAX];
+    int64_t left_out[AXES_MAX]; // of a sliced axis: its extent
     for (int k = 0; k < op->naxes; k++) {
         index[k] = eval_value(e, op, op->in[1 + k]);
         at[k] = walk_tile(e, op, &w, index[k]);
         window[k] = eval_window(e, op, op->axes[k]);
         step[k] = 0;
+        left_out[k] = axis_slice(e, op->axes[k]) ? eval_int(e, op, op->axes[k]->extent) : 0;
         for (int j = 0; j < v->axes.n; j++) {
             if (v->axes.id[j] == op->axes[k]->id)
                 step[k] = stride[j];
@@ -60,7 +62,9 @@ void eval_take(Eval *e, const Op *op) {
                 continue;
             }
             int64_t i = index[k]->cell[w.at[at[k]]].i;
-            if (i < window[k].begin || i >= window[k].end)
+            if (i >= 0 && i < left_out[k] && (i < window[k].begin || i >= window[k].end))
+                bad |= BAD_UNKNOWN;
+            else if (i < window[k].begin || i >= window[k].end)
                 outside = true;
             else
                 from += (i - window[k].begin) * step[k];
@@ -146,7 +150,7 @@ void eval_reduce(Eval *e, const Op *op) {
     walk_part(e, op, &inner, v);
     for (int64_t p = 0; p < outer.count; p++, walk_next(&outer)) {
         Cell acc = reduce_identity(kind, v->dtype);
-        uint8_t bad = 0;
+        uint8_t bad = axes_sliced(e, op) ? BAD_UNKNOWN : 0;
         for (int64_t q = 0; q < inner.count; q++, walk_next(&inner)) {
             int64_t at = outer.at[0] + inner.at[0];
             if (v->bad)
@@ -211,7 +215,7 @@ void eval_argreduce(Eval *e, const Op *op) {
     walk_along(e, op, &inner, v);
     for (int64_t p = 0; p < outer.count; p++, walk_next(&outer)) {
         Cell best = {0};
-        uint8_t bad = 0;
+        uint8_t bad = axes_sliced(e, op) ? BAD_UNKNOWN : 0;
         for (int i = 0; i < op->nres; i++)
             out[i]->cell[p].i = -1;
         for (int64_t q = 0; q < inner.count; q++, walk_next(&inner)) {
@@ -261,7 +265,7 @@ void eval_scan(Eval *e, const Op *op) {
     walk_along(e, op, &inner, v);
     for (int64_t p = 0; p < outer.count; p++, walk_next(&outer)) {
         Cell acc = reduce_identity(kind, v->dtype);
-        uint8_t bad = 0;
+        uint8_t bad = axes_sliced(e, op) ? BAD_UNKNOWN : 0;
         for (int64_t q = 0; q < inner.count; q++, walk_next(&inner)) {
             int64_t at = outer.at[0] + inner.at[0];
             if (v->bad)

@@ -5,6 +5,8 @@
 // positions take part, padding too.
 #include "ir/eval_impl.h"
 
+#include <string.h>
+
 // One row of results along the last axis of the domain, for one point of the others.
 typedef struct DotRow {
     int64_t n; // results
@@ -127,6 +129,8 @@ void eval_dot(Eval *e, const Op *op) {
         else
             out->cell[p].i = numeric_wrap(type.dtype, out->cell[p].i);
     }
+    if (axes_sliced(e, op))
+        memset(tile_bad(e, op, out), BAD_UNKNOWN, (size_t)out->count);
     dot_check(e, op, out);
     eval_set(e, op->res[0], out);
 }

@@ -18,7 +18,7 @@ typedef union Cell {
 // What is known of an element.
 enum {
     BAD_POISON = 1,  // may be anything
-    BAD_UNKNOWN = 2, // depends on an iteration that sampling left out
+    BAD_UNKNOWN = 2, // depends on what sampling or slicing left out
 };
 
 // Dense, row-major in order of the axes' ids.
@@ -101,6 +101,7 @@ typedef struct Eval {
     MemState *mem;       // by Mem.id
     Block *blocks;       // all live ones
     Pending *pending;    // in order of issue
+    bool partial;        // sampled or sliced: something is left out
     uint32_t iteration;  // running one of the grid, counted over the run; 0: none
     uint32_t iterations; // so far
     uint32_t grid_first; // the grid's first
@@ -137,6 +138,8 @@ void eval_set_int(Eval *e, const Op *op, const Value *v, int64_t i);
 int64_t eval_int(Eval *e, const Op *op, const Value *v); // a good scalar
 Window eval_window(Eval *e, const Op *op, const Axis *axis);
 Axis *eval_axis(Eval *e, uint16_t id);
+const EvalSlice *axis_slice(const Eval *e, const Axis *axis); // NULL: it is whole
+bool axes_sliced(const Eval *e, const Op *op); // one of the op's bracket axes is sliced
 const char *eval_point(Eval *e, AxisSet axes, const int64_t *pos); // "m = 3, n = 5"
 
 // Visits the points of a domain in row-major order with the offsets of several tiles along.

@@ -305,7 +305,7 @@ void eval_atomic(Eval *e, const Op *op) {
         if (place == PLACE_IN && !held && op->sub != ATOMIC_XCHG)
             x = atomic_step((AtomicKind)op->sub, a.mem->dtype, cell_load(a.mem, a.state, a.offset),
                             x);
-        if (e->opts.max_programs || (held && op->sub != ATOMIC_XCHG))
+        if (e->partial || (held && op->sub != ATOMIC_XCHG))
             bad |= BAD_UNKNOWN; // other iterations would have added to it
         access_store(e, &a, x, bad);
     }
@@ -335,11 +335,11 @@ void eval_temp(Eval *e, const Op *op) {
         stride *= s->dims[d];
     }
     s->data = eval_calloc(e, op, (int64_t)dtype_bytes(m->dtype, (uint64_t)s->count), 1);
-    if (op_attr_int(op, ATTR_zero) && !e->opts.max_programs)
+    if (op_attr_int(op, ATTR_zero) && !e->partial)
         return;
     s->bad = eval_calloc(e, op, s->count, 1);
     for (int64_t i = 0; i < s->count; i++)
-        s->bad[i] = e->opts.max_programs ? BAD_UNKNOWN : BAD_POISON;
+        s->bad[i] = e->partial ? BAD_UNKNOWN : BAD_POISON;
 }
 
 // Of an axis: the index lies in its window. Of a tensor: all indices lie in it.

@@ -10,6 +10,22 @@ Axis *eval_axis(Eval *e, uint16_t id) {
     return e->kernel->axis[id];
 }
 
+const EvalSlice *axis_slice(const Eval *e, const Axis *axis) {
+    for (int i = 0; i < e->opts.nslices && axis->is_dim; i++) {
+        if (strcmp(e->opts.slices[i].dim, axis->name) == 0)
+            return &e->opts.slices[i];
+    }
+    return NULL;
+}
+
+bool axes_sliced(const Eval *e, const Op *op) {
+    for (int i = 0; i < op->naxes; i++) {
+        if (axis_slice(e, op->axes[i]))
+            return true;
+    }
+    return false;
+}
+
 Window eval_window(Eval *e, const Op *op, const Axis *axis) {
     Window w = e->window[axis->id];
     if (w.bound)
@@ -23,7 +39,13 @@ Window eval_window(Eval *e, const Op *op, const Axis *axis) {
     if (!axis->is_dim)
         eval_fail(e, op, "axis %s is not bound here", axis->name);
     w = (Window){.bound = true, .end = eval_int(e, op, axis->extent)};
-    w.n = w.end;
+    const EvalSlice *slice = axis_slice(e, axis);
+    if (slice) {
+        w.begin = slice->begin < 0 ? 0 : slice->begin;
+        w.end = slice->end > w.end ? w.end : slice->end;
+        w.end = w.end < w.begin ? w.begin : w.end;
+    }
+    w.n = w.end - w.begin;
     if (axis->size && !e->exact) {
         if (w.end > axis->size)
             eval_fail(e, op, "axis %s of %lld elements is larger than its size %u", axis->name,

@@ -274,3 +274,50 @@ Test(eval_region, races) {
     }
     data_free(&x), data_free(&y);
 }
+
+// Some rows of whole-tensor statements: rows right, column sums left out.
+Test(eval_region, sliced) {
+    static const char text[] =
+        "tir tensor sm_80\nkernel k(dim M, dim N, in @x: i32[%M, %N], out @y: i32[%M, %N], out @r: "
+        "i32[%M], "
+        "out @c: i32[%N], out @d: i32[%N, %N]) {\n"
+        "  @t = temp : i32[%M]; %x = load @x[M, N] : i32[M, N]; %s = reduce.sum[N] %x : i32[M]; "
+        "store @t[M], %s\n"
+        "  %i = sub M, 1 : index[M]; %p = load @t[%i] : i32[M]; store @r[M], %p\n"
+        "  %u = add %x, %s : i32[M, N]; store @y[M, N], %u; %q = reduce.sum[M] %x : i32[N]; store "
+        "@c[N], %q\n"
+        "  axis n in 0..%N; %xn = take %x, N = n : i32[M, n]; %d = dot[M] %x, %xn : i32[N, n]; "
+        "store @d[N, n], %d\n"
+        "  %f = take %x, M = 0 : i32[N]; store @c[N], %f }\n";
+    Data x = data_random(1, DT_I32, 2, 9, 4, 0, 0), y = data_new(DT_I32, 2, 9, 4),
+         r = data_new(DT_I32, 1, 9);
+    Data c = data_new(DT_I32, 1, 4), d = data_new(DT_I32, 2, 4, 4);
+    Arena *arena = arena_new("test");
+    const char *error;
+    Module *m = ir_parse(arena, interner_new(arena), text, strlen(text), &error);
+    cr_assert(m, "%s", error);
+    EvalReport report;
+    EvalSlice slice = {"M", 3, 6};
+    EvalOptions opts = {.nslices = 1, .slices = &slice, .report = &report};
+    EvalArg args[] = {arg_of(&x), arg_of(&y), arg_of(&r), arg_of(&c), arg_of(&d)};
+    cr_assert(eval_kernel(arena, m, m->kernel[0], 5, args, &opts, &error), "%s", error);
+    for (int i = 0; i < 9; i++) {
+        int64_t s = 0, before = 0;
+        for (int n = 0; n < 4; n++) {
+            s += data_int(&x, i * 4 + n);
+            before += i ? data_int(&x, i * 4 - 4 + n) : 0;
+        }
+        for (int n = 0; n < 4; n++) {
+            cr_assert(report.written[0].map[i * 4 + n] == (i >= 3 && i < 6));
+            cr_assert(i < 3 || i >= 6 || data_int(&y, i * 4 + n) == data_int(&x, i * 4 + n) + s);
+        }
+        cr_assert(report.written[1].map[i] == (i == 4 || i == 5)); // the row before 3 is left out
+        cr_assert(!report.written[1].map[i] || data_int(&r, i) == before);
+    }
+    cr_assert(!memchr(report.written[2].map, 1, 4) && !memchr(report.written[3].map, 1, 16));
+    opts.nslices = 0;
+    cr_assert(eval_kernel(arena, m, m->kernel[0], 5, args, &opts, &error), "%s", error);
+    cr_assert(!memchr(report.written[3].map, 0, 16) && data_int(&c, 2) == data_int(&x, 2));
+    arena_free(arena);
+    data_free(&x), data_free(&y), data_free(&r), data_free(&c), data_free(&d);
+}
