@@ -186,8 +186,8 @@ typedef enum FuseRtMode { FUSE_RT_IN, FUSE_RT_OUT, FUSE_RT_INOUT } FuseRtMode;
 
 // A dim of a tensor parameter: a name bound at launch, or a number.
 typedef struct FuseRtDim {
-    const char *name; // NULL: fixed and without a name
-    int64_t value;    // -1: bound at launch
+    const char *name; // NULL: an expression, or a number without a name
+    int64_t value;    // -1: known at launch only
 } FuseRtDim;
 
 // A parameter that a launch takes; the order is that of the arguments by position: inputs, then

@@ -356,6 +356,7 @@ static FuseRtStatus bind_dims(Frame *f, int i) {
     const TensorBind *t = &f->tensor[i];
     for (int d = 0; d < p->shown.rank && t->present; d++) {
         const DimRef *ref = &p->dim[d];
+        const char *name = p->shown.dims[d].name;
         if (ref->dim >= 0) {
             int64_t *bound = &f->dim[ref->dim];
             if (*bound < 0) {
@@ -365,8 +366,9 @@ static FuseRtStatus bind_dims(Frame *f, int i) {
                 return dim_differs(f, i, d);
             }
         } else if (ref->fixed >= 0 && ref->fixed != t->shape[d]) {
-            return BAD("%s: argument `%s`: dim %d is %" PRId64 ", %" PRId64 " is expected",
-                       f->instance->name, p->shown.name, d, t->shape[d], ref->fixed);
+            return BAD("%s: argument `%s`: dim %d%s%s%s is %" PRId64 ", %" PRId64 " is expected",
+                       f->instance->name, p->shown.name, d, name ? " (" : "", name ? name : "",
+                       name ? ")" : "", t->shape[d], ref->fixed);
         }
     }
     return FUSE_RT_OK;

@@ -249,7 +249,7 @@ static FuseRtStatus eval_launch(FuseKernel *kernel, Frame *f, FuseRtLaunchInfo *
         run_first(m->device, f, &checks, NULL, 0, &variant); // the conditions, with our messages
     if (status != FUSE_RT_OK)
         return status;
-    FuseArg *args = calloc((size_t)(k->nparam + k->ndim) + 1, sizeof *args);
+    FuseArg *args = calloc((size_t)k->nparam + 1, sizeof *args);
     FuseTensor *tensors = calloc((size_t)k->nparam + 1, sizeof *tensors);
     if (!args || !tensors) {
         free(args);
@@ -276,12 +276,8 @@ static FuseRtStatus eval_launch(FuseKernel *kernel, Frame *f, FuseRtLaunchInfo *
         memcpy(to->strides, t->stride, sizeof(int64_t) * (size_t)to->rank);
         args[i].tensor = to;
     }
-    int n = k->nparam;
-    for (int i = 0; i < k->ndim; i++) // those that no tensor tells
-        if (f->bound_by[i].param == -1)
-            args[n++] = (FuseArg){.name = k->dim[i].name, .dtype = "i64", .i = f->dim[i]};
     pthread_mutex_lock(&m->lock);
-    const char *message = m->compiler->eval_run(m->result, k->name, n, args);
+    const char *message = m->compiler->eval_run(m->result, k->name, k->nparam, args);
     if (message)
         status = rt_fail(FUSE_RT_DRIVER, "%s: %s", k->name, message);
     pthread_mutex_unlock(&m->lock);

@@ -37,6 +37,19 @@ static int find_dim(const Instance *k, const Value *v) {
     return -1;
 }
 
+// The name of a fixed dim, where only one has that extent.
+static const char *fixed_name(const Instance *k, int64_t extent) {
+    const char *name = NULL;
+    for (int i = 0; i < k->ndim; i++) {
+        if (k->dim[i].fixed != extent)
+            continue;
+        if (name)
+            return NULL;
+        name = k->dim[i].name;
+    }
+    return name;
+}
+
 static void read_tensor(Arena *arena, const Instance *k, const Mem *m, PlanParam *out) {
     FuseRtDim *dims = ARENA_ARRAY(arena, FuseRtDim, m->rank);
     out->mem = m;
@@ -46,7 +59,8 @@ static void read_tensor(Arena *arena, const Instance *k, const Mem *m, PlanParam
         bool fixed = value_is_const(v);
         int at = find_dim(k, v);
         out->dim[d] = (DimRef){(int16_t)at, fixed ? v->u.i : -1, v};
-        dims[d] = (FuseRtDim){at >= 0 ? k->dim[at].name : NULL, fixed ? v->u.i : -1};
+        const char *name = at >= 0 ? k->dim[at].name : fixed ? fixed_name(k, v->u.i) : NULL;
+        dims[d] = (FuseRtDim){name, fixed ? v->u.i : -1};
     }
     out->shown.kind = FUSE_RT_PARAM_TENSOR;
     out->shown.mode = mode_of(m->mode);

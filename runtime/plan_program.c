@@ -6,7 +6,7 @@
 // given up before it has done anything.
 #include "runtime/plan.h"
 
-#include <string.h>
+#include <ctype.h>
 
 #include "lang/base/vec.h"
 
@@ -24,7 +24,7 @@ typedef struct Compile {
     VEC(uint8_t) temp_rank;
     VEC(bool) temp_zero;
     uint32_t launch_params;
-    bool launched;
+    int launches; // so far
     const char *error;
 } Compile;
 
@@ -183,7 +183,7 @@ static bool compile_memory_fact(Compile *c, const Op *op) {
 
 static bool compile_condition(Compile *c, const Op *op) {
     uint32_t a;
-    if (op->kind == OP_WHEN && c->launched)
+    if (op->kind == OP_WHEN && c->launches > 0)
         return fail(c, "`when` stands after a launch", "");
     if (!slot_get(c, op->in[0], &a))
         return false;
@@ -213,6 +213,19 @@ static bool compile_temp(Compile *c, const Op *op) {
     return true;
 }
 
+// The symbol that the back end gives a launch: its attribute, or kernel and number, with nothing
+// but letters, digits, `_`.
+static const char *entry_symbol(Compile *c, const Op *op) {
+    Str entry = op_attr_str(op, ATTR_entry);
+    char *s = entry ? arena_strdup(c->arena, entry)
+                    : arena_printf(c->arena, "%s__%d", c->kernel->name, c->launches);
+    c->launches++;
+    for (char *p = s; *p; p++)
+        if (!isalnum((unsigned char)*p))
+            *p = '_';
+    return s;
+}
+
 static bool compile_launch(Compile *c, const Op *op) {
     LaunchPlan *l = ARENA_NEW(c->arena, LaunchPlan);
     int n;
@@ -232,18 +245,15 @@ static bool compile_launch(Compile *c, const Op *op) {
     l->nparam = (uint32_t)n;
     if (!slot_get(c, op->in[0], &l->lo) || !slot_get(c, op->in[1], &l->hi))
         return false;
-    l->entry = op_attr_str(op, ATTR_entry);
+    l->entry = entry_symbol(c, op);
     l->warps = (int)op_attr_int(op, ATTR_warps);
     l->smem = op_attr_int(op, ATTR_smem);
     l->cluster = (int)op_attr_int(op, ATTR_cluster);
     l->pdl = op_attr_int(op, ATTR_pdl) != 0;
-    if (!l->entry)
-        return fail(c, "a launch has no entry", "");
     if (l->warps < 1 || l->warps > 32 || l->smem < 0 || l->smem > INT32_MAX || l->cluster < 1)
         return fail(c, "a launch has impossible attributes:", l->entry);
     if (l->nparam > c->launch_params)
         c->launch_params = l->nparam;
-    c->launched = true;
     emit(c, (Instr){.code = I_LAUNCH, .launch = l});
     return true;
 }
