@@ -405,6 +405,18 @@ static bool dot_types(Fe *fe, BuiltinCall *c, Val a, Val b) {
     return true;
 }
 
+/* `schedule { precision = tf32; }` is a property of the products: f32 ones, or fp8 ones for fast.
+ */
+void dot_precision(Fe *fe, Op *dot) {
+    const char *word = schedule_word(fe, fe->decl, "precision");
+    DType type = dot->in[0]->type.dtype;
+    if (!word)
+        return;
+    bool tf32 = !strcmp(word, "tf32") || !strcmp(word, "tf32x3");
+    if ((tf32 && type == DT_F32) || (!strcmp(word, "fast") && dtype_is_fp8(type)))
+        op_set_str(fe->kernel, dot, ATTR_precision, word);
+}
+
 static Val dot_call(Fe *fe, BuiltinCall *c) {
     Val a = val_settle(fe, c->arg[0]), b = val_settle(fe, c->arg[1]);
     bool ok = true;
@@ -432,7 +444,9 @@ static Val dot_call(Fe *fe, BuiltinCall *c) {
         return val_poison();
     }
     fe->b.span = c->e->span;
-    return val_of(ir_dot(&fe->b, x, y, NULL, c->axes, c->hint));
+    Value *r = ir_dot(&fe->b, x, y, NULL, c->axes, c->hint);
+    dot_precision(fe, r->def);
+    return val_of(r);
 }
 
 /* --- questions ------------------------------------------------------------------------------ */

@@ -130,6 +130,9 @@ static bool binder_prepare(Fe *fe, const AstBinder *b, Builder *where, Bound *ou
     uint32_t size;
     if (!binder_range(fe, b, &out->init) || !tile_size(fe, b, &size))
         return false;
+    if (!check_launch_known(fe, out->init.lo, b->range.span) ||
+        !check_launch_known(fe, out->init.hi, b->range.span))
+        return false;
     if (!out->is_tiles)
         return true;
     Axis *of = range_of(fe, &b->range);
@@ -552,7 +555,7 @@ static void if_side(Fe *fe, const Stmt *s, Op *op, int side, Value *c, const Car
 void stmt_if(Fe *fe, const Stmt *s) {
     Val c = scalar_condition(fe, s->if_.test, "if");
     bool known;
-    if (!val_ok(c)) {
+    if (!val_ok(c) || !check_launch_known(fe, c.v, s->if_.test->span)) {
         if_known(fe, s, true);
         return;
     }

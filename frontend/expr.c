@@ -226,6 +226,7 @@ Val op_accumulate(Fe *fe, Val a, Val b, const Expr *from, Span span, bool *done)
         axes_add(&along, dot->axes[i]->id);
     fe->b.span = span;
     Value *v = ir_dot(&fe->b, dot->in[0], dot->in[1], a.v, along, hint_take(fe));
+    dot_precision(fe, v->def);
     ir_op_unlink(dot);
     *done = true;
     return val_of(v);

@@ -81,7 +81,8 @@ typedef struct Entry {
     DType dtype; /* TYPE, VAR */
     AxisSet axes;
     bool used;
-    bool in_nest; /* declared inside a `parallel` */
+    bool is_statement; /* declared by `axis` */
+    bool in_nest;      /* declared inside a `parallel` */
 } Entry;
 
 /* How an axis is bound, for the race proof and for counting its elements. By axis id. */
@@ -205,6 +206,7 @@ Val tensor_load(Fe *fe, Tensor *t, Span span);
 /* Index operands of `base[entries]`; with entries NULL the whole tensor. */
 bool tensor_index(Fe *fe, Tensor *t, const Expr *e, Value **index, AxisSet *axes, Span span);
 Val inside_expr(Fe *fe, const Expr *e);
+void dot_precision(Fe *fe, Op *dot);
 /* The window of an axis: constants and dims where it is fixed, else begin and end. */
 void axis_bounds(Fe *fe, Axis *axis, Value **lo, Value **hi);
 Val call_expr(Fe *fe, const Expr *e);
@@ -223,7 +225,9 @@ void bind_pattern(Fe *fe, const Pattern *p, Val v);
 void stmt_assign(Fe *fe, const Stmt *s);
 void stmt_temp(Fe *fe, const VarItem *item);
 bool range_bound(Fe *fe, const Expr *e, Value **out); /* a scalar of index */
-Axis *range_of(Fe *fe, const Range *r);               /* the dim that 0..N walks, or NULL */
+/* Outside every nest: whether `v` is known when the kernel is launched; reports where not. */
+bool check_launch_known(Fe *fe, const Value *v, Span span);
+Axis *range_of(Fe *fe, const Range *r); /* the dim that 0..N walks, or NULL */
 void stmt_store(Fe *fe, const Stmt *s, Tensor *t);
 Val stmt_atomic(Fe *fe, const Expr *target, AssignOp op, const Expr *value, Span span, bool result);
 void stmt_scatter(Fe *fe, const Stmt *s);
@@ -258,6 +262,7 @@ void kernel_lower(Fe *fe, const Decl *decl);
 void schedule_lower(Fe *fe, const Decl *decl, const char *instance);
 bool define_find(Fe *fe, Str kernel, Str name, const char **value);
 bool schedule_value(Fe *fe, const Decl *decl, Str name, int64_t *value);
+const char *schedule_word(Fe *fe, const Decl *decl, const char *name); /* NULL: not a word */
 
 /* --- reports --- */
 Diag *fe_error(Fe *fe, DiagId id, Span span, const char *format, ...)

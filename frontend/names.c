@@ -27,6 +27,11 @@ void scope_open(Fe *fe, uint32_t *mark) {
 }
 
 void scope_close(Fe *fe, uint32_t mark) {
+    for (uint32_t i = mark; i < fe->entries.len; i++) {
+        const Entry *e = &fe->entries.data[i];
+        if (e->kind == ENTRY_AXIS && e->is_statement && !e->used)
+            fe_error(fe, DIAG_UNUSED_AXIS, e->span, "axis `%s` is never used", e->name);
+    }
     fe->entries.len = mark;
 }
 

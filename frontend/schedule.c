@@ -42,6 +42,21 @@ bool schedule_value(Fe *fe, const Decl *decl, Str name, int64_t *value) {
     return found;
 }
 
+const char *schedule_word(Fe *fe, const Decl *decl, const char *name) {
+    const char *word = NULL;
+    for (int own = 0; own < 2; own++)
+        for (uint32_t i = 0; i < decl->kernel.schedules.len; i++) {
+            const AstSchedule *s = &decl->kernel.schedules.data[i];
+            for (uint32_t k = 0; k < s->entries.len; k++) {
+                const AstEntry *e = &s->entries.data[k];
+                if ((s->target.text != NULL) == (own == 1) && clause_counts(fe, s) &&
+                    !strcmp(e->name.text, name) && e->alts.data[0].kind == ALT_NAME)
+                    word = e->alts.data[0].name.text;
+            }
+        }
+    return word;
+}
+
 /* --- which names there are ------------------------------------------------------------------ */
 
 static bool binders_have(const BinderVec *v, Str name) {

@@ -174,6 +174,30 @@ bool range_bound(Fe *fe, const Expr *e, Value **out) {
     return false;
 }
 
+static bool is_launch_known(const Value *v) {
+    if (v->kind != VALUE_OP)
+        return v->kind != VALUE_IOTA;
+    const Op *op = v->def;
+    if (op->nregion > 0 || op->kind == OP_PRESENT)
+        return true;
+    if (!op_has(op->kind, TRAIT_ELEMENTWISE))
+        return op->kind == OP_EXTENT || op->kind == OP_STRIDE;
+    for (int i = 0; i < op->nin; i++)
+        if (!is_launch_known(op->in[i]))
+            return false;
+    return true;
+}
+
+bool check_launch_known(Fe *fe, const Value *v, Span span) {
+    if (fe->nest || is_launch_known(v))
+        return true;
+    Diag *d = fe_error(fe, DIAG_NOT_AT_LAUNCH, span,
+                       "outside every `parallel` this must be known when the kernel is launched");
+    diag_hint(fe->diags, d,
+              "move the statement into a `parallel`, or pass the value as an argument");
+    return false;
+}
+
 static Entry *range_name(Fe *fe, const Expr *e) {
     if (!e || e->kind != EXPR_NAME || e->name.module.text)
         return NULL;
@@ -209,6 +233,7 @@ void stmt_axis(Fe *fe, const AstBinder *b) {
     } else if (r->step) {
         fe_error(fe, DIAG_BAD_RANGE, r->step->span, "an axis has no step");
     } else if (other && other->kind == ENTRY_AXIS) {
+        other->used = true;
         axis = axis_in(fe, b, other->axis);
         lo = axis->lo;
         hi = axis->hi;
@@ -226,6 +251,7 @@ void stmt_axis(Fe *fe, const AstBinder *b) {
     if (!axis)
         return;
     e->axis = axis;
+    e->is_statement = true;
     *axis_info(fe, axis) = (AxisInfo){.axis = axis, .lo = lo, .hi = hi, .fn_level = fe->fn_level};
 }
 

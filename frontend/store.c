@@ -194,7 +194,7 @@ void stmt_scatter(Fe *fe, const Stmt *s) {
 /* --- temporaries ---------------------------------------------------------------------------- */
 
 static bool temp_dim(Fe *fe, Tensor *t, int i, const Expr *e, Value **out) {
-    if (!range_bound(fe, e, out))
+    if (!range_bound(fe, e, out) || !check_launch_known(fe, *out, e->span))
         return false;
     Entry *entry =
         e->kind == EXPR_NAME && !e->name.module.text ? scope_find(fe, e->name.name.text) : NULL;

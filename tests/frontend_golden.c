@@ -138,3 +138,53 @@ Test(frontend_golden, races_accepted) {
     cr_expect(counts[2] >= 3);
     front_free(&f);
 }
+
+/* A resolver that knows two modules with one name in common. */
+static bool two_modules(void *user, Arena *arena, const char *dotted, const char **name,
+                        const char **text, size_t *len) {
+    (void)user, (void)arena;
+    if (strcmp(dotted, "my.a") && strcmp(dotted, "my.b"))
+        return false;
+    *name = dotted;
+    *text = dotted[3] == 'a' ? "fn f(x) = x + 1;\n" : "import my.a;\nfn f(x) = a.f(x) * 2;\n";
+    *len = strlen(*text);
+    return true;
+}
+
+Test(frontend_golden, imports) {
+    FrontendOptions options = {.import = two_modules};
+    Front f = front_new();
+    front_lower(&f, "t.fk",
+                "import my.a;\nimport my.b;\n"
+                "kernel k(x: f32[N]) -> (y: f32[N]) { y = a.f(x) + b.f(x); }\n",
+                &options);
+    cr_assert_eq(diags_count(f.diags), 0, "%s", diags_text(f.diags, f.arena));
+    front_free(&f);
+    f = front_new();
+    front_lower(&f, "t.fk",
+                "import my.a;\nimport my.b;\n"
+                "kernel k(x: f32[N]) -> (y: f32[N]) { y = f(x); }\n",
+                &options);
+    cr_assert_eq(diags_count(f.diags), 1);
+    cr_expect_eq(diag_id(diags_at(f.diags, 0)), DIAG_AMBIGUOUS);
+    front_free(&f);
+    f = front_new();
+    front_lower(&f, "t.fk",
+                "import my.a;\nfn f(x) = x;\n"
+                "kernel k(x: f32[N]) -> (y: f32[N]) { y = f(x); }\n",
+                &options);
+    cr_assert_eq(diags_count(f.diags), 0, "%s", diags_text(f.diags, f.arena));
+    front_free(&f);
+}
+
+Test(frontend_golden, import_folders) {
+    static const char *const folders[] = {FUSE_SOURCE_DIR "/tests/corpus/frontend", NULL};
+    FrontendOptions options = {.includes = folders};
+    Front f = front_new();
+    front_lower(&f, "t.fk",
+                "import lib.shapes;\n"
+                "kernel k(x: f32[N]) -> (y: f32[N]) { y = thrice(x); }\n",
+                &options);
+    cr_assert_eq(diags_count(f.diags), 0, "%s", diags_text(f.diags, f.arena));
+    front_free(&f);
+}
