@@ -143,7 +143,7 @@ bool axes_sliced(const Eval *e, const Op *op); // one of the op's bracket axes i
 const char *eval_point(Eval *e, AxisSet axes, const int64_t *pos); // "m = 3, n = 5"
 
 // Visits the points of a domain in row-major order with the offsets of several tiles along.
-enum { WALK_MAX = RANK_MAX + 3 };
+enum { WALK_MAX = AXES_MAX + 3 };
 typedef struct Walk {
     AxisSet axes;
     int64_t n[AXES_MAX], count, pos[AXES_MAX];

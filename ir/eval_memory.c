@@ -200,6 +200,12 @@ void eval_load(Eval *e, const Op *op) {
     eval_set(e, op->res[0], out);
 }
 
+static void check_dtype(Eval *e, const Op *op, const Mem *m, const Tile *v) {
+    if (v->dtype != m->dtype)
+        eval_fail(e, op, "writes %s to @%s of %s", dtype_name(v->dtype), m->name,
+                  dtype_name(m->dtype));
+}
+
 static AxisSet index_axes(Eval *e, const Op *op) {
     AxisSet axes = axes_none();
     for (int d = 0; d < op->mem[0].nidx; d++) {
@@ -214,6 +220,7 @@ void eval_store(Eval *e, const Op *op) {
     e->store++;
     const Tile *v = eval_value(e, op, op_store_value(op));
     AxisSet axes = index_axes(e, op);
+    check_dtype(e, op, op->mem[0].mem, v);
     if (!axes_union(axes, v->axes, &axes))
         eval_fail(e, op, "has more than %d axes", AXES_MAX);
     Access a;
@@ -279,6 +286,7 @@ static Cell atomic_value(const Op *op, const Tile *v, int64_t base, Walk *extra,
 void eval_atomic(Eval *e, const Op *op) {
     const Tile *v = eval_value(e, op, op_store_value(op));
     AxisSet axes = index_axes(e, op);
+    check_dtype(e, op, op->mem[0].mem, v);
     Tile *old = op->nres ? tile_new(e, op, op->res[0]->type.dtype, axes) : NULL;
     Access a;
     Walk extra;

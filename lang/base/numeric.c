@@ -52,10 +52,14 @@ static float format_decode(const Format *format, uint32_t code) {
     uint32_t magnitude = code & (format->sign - 1);
     uint32_t field = magnitude >> format->mantissa;
     uint32_t mantissa = magnitude & ((1u << format->mantissa) - 1);
-    if (field)
-        mantissa |= 1u << format->mantissa;
-    int exponent = format->exponent_min - format->mantissa + (field ? (int)field - 1 : 0);
-    float x = ldexpf((float)mantissa, exponent);
+    float x;
+    if (field) {
+        uint32_t bits = (uint32_t)(format->exponent_min + (int)field - 1 + 127) << 23;
+        bits |= mantissa << (23 - format->mantissa);
+        memcpy(&x, &bits, sizeof x);
+    } else {
+        x = mantissa ? ldexpf((float)mantissa, format->exponent_min - format->mantissa) : 0;
+    }
     return code & format->sign ? -x : x;
 }
 
