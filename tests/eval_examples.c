@@ -140,6 +140,41 @@ Test(eval_examples, missing_guard) {
     data_free(&q), data_free(&k), data_free(&v), data_free(&o);
 }
 
+// conv_relu_pool on an odd image: padding all around, the last row and column of the convolution
+// dropped by the pool.
+Test(eval_examples, conv_relu_pool) {
+    int B = 2, H = 7, W = 6, C = 5, K = 3, R = 3, S = 2, pad = 1;
+    int P = H + 2 * pad - R + 1, Q = W + 2 * pad - S + 1, U = P / 2, V = Q / 2;
+    Data x = data_random(1, DT_F16, 4, B, H, W, C), f = data_random(2, DT_F16, 4, K, R, S, C);
+    Data b = data_random(3, DT_F16, 1, K, 0, 0, 0), y = data_new(DT_F16, 4, B, U, V, K);
+    EvalDim dims[] = {{"P", P}, {"Q", Q}};
+    EvalOptions opts = {.ndims = 2, .dims = dims, .check_races = true};
+    EvalArg args[] = {arg_of(&x), arg_of(&f), arg_of(&b), arg_int(pad), arg_of(&y)};
+    for (int window = 0; window < 4; window += 3) {
+        opts.window = window;
+        data_fill(&y, 99);
+        const char *said = run_with(example_conv_relu_pool_nests, &opts, 5, args);
+        cr_assert(!*said, "%s", said);
+        for (int at = 0; at < B * U * V * K; at++) {
+            int k = at % K, v = at / K % V, u = at / K / V % U, n = at / K / V / U;
+            double best = 0;
+            for (int ij = 0; ij < 4; ij++) {
+                double sum = data_at(&b, k);
+                for (int rs = 0; rs < R * S; rs++) {
+                    int h = 2 * u + ij / 2 + rs / S - pad, w = 2 * v + ij % 2 + rs % S - pad;
+                    for (int c = 0; c < C && h >= 0 && h < H && w >= 0 && w < W; c++)
+                        sum += data_at(&x, ((n * H + h) * W + w) * C + c) *
+                               data_at(&f, (k * R * S + rs) * C + c);
+                }
+                best = sum > best ? sum : best;
+            }
+            cr_assert(fabs(data_at(&y, at) - best) < 0.004, "%d: %g, not %g", at, data_at(&y, at),
+                      best);
+        }
+    }
+    data_free(&x), data_free(&f), data_free(&b), data_free(&y);
+}
+
 static double seconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
