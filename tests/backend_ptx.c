@@ -135,3 +135,108 @@ Test(backend_ptx, matrix_product_with_cp_async) {
     arena_free(e.arena);
     arena_free(arena);
 }
+
+// Every elementwise op of floats on one element a thread; ptxas takes all of it.
+static const char functions_head[] =
+    "tir placed sm_90a\n"
+    "layout #v = reg() lane(n:1, n:2, n:4, n:8, n:16) warp()\n"
+    "kernel f(in @x: %s[32] {inner = 0}, in @z: %s[32] {inner = 0}, out @y: %s[32] {inner = 0}, "
+    "out "
+    "@b: bool[32] {inner = 0}, out @u: u32[32] {inner = 0}) {\n"
+    "  axis n in 0..32 by 32\n"
+    "  launch %%pid in 0..1 args(; @x, @z, @y, @b, @u) {entry = \"f_0\", warps = 1} {\n"
+    "    %%a = load @x[n] : %s[n]#v; %%c = load @z[n] : %s[n]#v; %%s0 = add %%a, %%c : %s[n]#v\n";
+
+static void check_functions(const char *dtype, const char *const *unary, int n,
+                            const char *target) {
+    Arena *arena = arena_new("text");
+    const char *text =
+        arena_printf(arena, functions_head, dtype, dtype, dtype, dtype, dtype, dtype);
+    int k = 0;
+    for (int i = 0; i < n; i++, k++) {
+        bool two = unary[i][0] == '2';
+        text = arena_printf(
+            arena, "%s    %%r%d = %s %%a%s : %s[n]#v; %%s%d = add %%s%d, %%r%d : %s[n]#v\n", text,
+            k, unary[i] + two, two ? ", %c" : "", dtype, k + 1, k, k, dtype);
+    }
+    text = arena_printf(arena,
+                        "%s    store @y[n], %%s%d {det = [n]}; %%l = cmp.lt %%a, %%c : bool[n]#v\n"
+                        "    store @b[n], %%l {det = [n]}; %%ci = cast n : u32[n]#v; %%ra = rand "
+                        "%%ci, %%ci : u32[n]#v\n"
+                        "    store @u[n], %%ra {det = [n]}\n  }\n}\n",
+                        text, k);
+    Emitted e = emit_ptx(text, target);
+    cr_expect(!strstr(e.text, "call"), "%s", e.text);
+    assemble(&e, target);
+    arena_free(e.arena);
+    arena_free(arena);
+}
+
+static const char *const float_functions[] = {
+    "sqrt", "rsqrt", "rcp",   "exp2", "log2",  "exp",   "log",  "sin", "cos",
+    "tanh", "erf",   "floor", "ceil", "trunc", "round", "neg",  "abs", "2pow",
+    "2div", "2rem",  "2min",  "2max", "2fmin", "2fmax", "2mul", "2sub"};
+
+Test(backend_ptx, functions_of_floats) {
+    check_functions("f32", float_functions, 26, "sm_80");
+    check_functions("bf16", float_functions, 26, "sm_90a");
+    check_functions("f16", float_functions, 26, "sm_80");
+}
+
+static const char *const double_functions[] = {"sqrt", "rsqrt", "rcp",  "floor", "ceil", "trunc",
+                                               "neg",  "abs",   "2div", "2rem",  "2min", "2max"};
+Test(backend_ptx, functions_of_doubles) {
+    check_functions("f64", double_functions, 12, "sm_80");
+}
+
+static const char *const integer_functions[] = {
+    "2div", "2rem", "2cdiv", "2floordiv", "2mod", "2min", "2max", "neg", "abs",
+    "2and", "2or",  "2xor",  "not",       "2shl", "2shr", "popc", "clz", "2mul"};
+Test(backend_ptx, functions_of_integers) {
+    check_functions("i32", integer_functions, 18, "sm_80");
+    check_functions("u64", integer_functions, 18, "sm_80");
+    check_functions("i8", integer_functions, 18, "sm_90a");
+}
+
+// Lines of the source in the PTX, without a debug target.
+Test(backend_ptx, line_information) {
+    Arena *arena = arena_new("test");
+    const char *source = "kernel axpy\n\n  y = a * x + y\n";
+    SourceMap *sources = source_map_new(arena);
+    source_add(sources, "axpy.fk", source, strlen(source));
+    const char *error = NULL;
+    Module *m = ir_parse(arena, interner_new(arena), axpy, strlen(axpy), &error);
+    cr_assert(m, "%s", error);
+    const Op *launch = m->kernel[0]->body->last;
+    cr_assert(launch->kind == OP_LAUNCH);
+    Span line3 = {16, 20};
+    for (Op *op = launch->region[0]->first; op; op = op->next)
+        for (int r = 0; r < op->nregion; r++)
+            for (Op *in = op->region[r]->first; in; in = in->next)
+                in->span = line3;
+    Diags *diags = diags_new(arena, sources, NULL);
+    BackendOptions options = {.opt_level = 2, .line_info = true, .sources = sources};
+    BackendOutput out;
+    bool ok = backend_emit(arena, m, target_find("sm_80"), &options, &out, diags);
+    cr_assert(ok, "%s", diags_text(diags, arena));
+    cr_expect(strstr(out.data, "\"./axpy.fk\""), "%s", out.data);
+    cr_expect(strstr(out.data, ".loc\t1 3 "), "%s", out.data);
+    cr_expect(!strstr(out.data, ", debug"));
+    Emitted e = {.arena = arena, .text = out.data};
+    assemble(&e, "sm_80");
+    arena_free(arena);
+}
+
+// What cannot be lowered is an error with the op's name, not a crash.
+Test(backend_ptx, unsupported_is_reported) {
+    Arena *arena = arena_new("text");
+    const char *text =
+        arena_printf(arena, functions_head, "f64", "f64", "f64", "f64", "f64", "f64");
+    text = arena_printf(
+        arena, "%s    %%e = erf %%a : f64[n]#v; store @y[n], %%e {det = [n]}\n  }\n}\n", text);
+    Emitted e = emit_text(text, "sm_80", (BackendOptions){.emit = BACKEND_PTX});
+    cr_expect(!e.text);
+    cr_expect(strstr(e.messages, "erf: not available for f64"), "%s", e.messages);
+    arena_free(e.arena);
+    arena_free(arena);
+}
