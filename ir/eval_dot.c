@@ -28,11 +28,32 @@ static double dot_dense(const Cell *x, const Cell *y, int64_t n) {
     return (s[0] + s[1]) + (s[2] + s[3]);
 }
 
+// One operand is constant along the row, the other dense: four contracted positions at a time, so
+// that the row of sums is read and written a quarter as often.
+static void row_outer(DotRow *r, const Cell *a, const Cell *b, Cell *acc) {
+    const Walk *w = &r->along;
+    int64_t sa = w->step[0][0], sb = w->step[1][0], k = 0;
+    for (; k + 4 <= w->count; k += 4, a += 4 * sa, b += 4 * sb) {
+        const Cell *y0 = b, *y1 = b + sb, *y2 = b + 2 * sb, *y3 = b + 3 * sb;
+        double x0 = a[0].f, x1 = a[sa].f, x2 = a[2 * sa].f, x3 = a[3 * sa].f;
+        for (int64_t j = 0; j < r->n; j++)
+            acc[j].f += (x0 * y0[j].f + x1 * y1[j].f) + (x2 * y2[j].f + x3 * y3[j].f);
+    }
+    for (; k < w->count; k++, a += sa, b += sb) {
+        for (int64_t j = 0; j < r->n; j++)
+            acc[j].f += a->f * b[j].f;
+    }
+}
+
 static void row_floats(DotRow *r, const Cell *a, const Cell *b, Cell *acc) {
     Walk *w = &r->along;
     if (w->axes.n == 1 && w->step[0][0] == 1 && w->step[1][0] == 1) {
         for (int64_t j = 0; j < r->n; j++)
             acc[j].f += dot_dense(a + j * r->a_step, b + j * r->b_step, w->count);
+        return;
+    }
+    if (w->axes.n == 1 && r->a_step == 0 && r->b_step == 1) {
+        row_outer(r, a, b, acc);
         return;
     }
     for (int64_t q = 0; q < w->count; q++, walk_next(w)) {
