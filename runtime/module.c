@@ -308,8 +308,8 @@ FuseRtStatus fuse_rt_module_from_file(FuseDevice *device, const char *path,
     bool source = ends_with(path, ".fk");
     if (!source && !ends_with(path, ".ptx"))
         return rt_fail(FUSE_RT_IO, "%s: the name of a module ends in .fk or .ptx", path);
-    char *text;
-    size_t len;
+    char *text = NULL;
+    size_t len = 0;
     FuseRtStatus status = read_file(path, &text, &len);
     if (status != FUSE_RT_OK)
         return status;

@@ -1,7 +1,7 @@
 // Launch plans on a driver that records: variants, grids, parameters, temporaries, control flow.
 #include "tests/runtime_support.h"
 
-#include <pthread.h>
+#include <math.h>
 #include <time.h>
 
 static const char axpy_plan[] =
@@ -424,23 +424,26 @@ Test(runtime_launch, runs_in_a_context_that_is_current) {
 
 // What a launch costs besides the driver's own time. Only a gross regression fails.
 Test(runtime_launch, overhead) {
-    enum { ROUNDS = 20000 };
+    enum { BATCHES = 20, ROUNDS = 1000 };
     FuseDevice *d = fake_device();
     FuseModule *m = fake_module(d, axpy_plan, axpy_entries);
     FuseKernel *k = kernel_named(m, "axpy");
     TestTensor *x = tensor_at(0x10000, type_f16, 1, 8200),
                *y = tensor_at(0x20000, type_f16, 1, 8200);
     FuseRtArg args[] = {arg_float("a", 2.5), arg_tensor("x", x), arg_tensor("y", y)};
-    struct timespec from, to;
-    clock_gettime(CLOCK_MONOTONIC, &from);
-    for (int i = 0; i < ROUNDS; i++)
-        cr_assert_eq(fuse_rt_launch(k, NULL, 3, args, NULL), FUSE_RT_OK);
-    clock_gettime(CLOCK_MONOTONIC, &to);
-    double ns =
-        (1e9 * (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec)) / ROUNDS;
-    cr_log_info("%.0f ns a launch", ns);
-    cr_expect_lt(ns, 100000.0);
-    cr_expect_eq(fake.ncount, ROUNDS);
+    double best = INFINITY;
+    for (int batch = 0; batch < BATCHES; batch++) {
+        struct timespec from, to;
+        clock_gettime(CLOCK_MONOTONIC, &from);
+        for (int i = 0; i < ROUNDS; i++)
+            cr_assert_eq(fuse_rt_launch(k, NULL, 3, args, NULL), FUSE_RT_OK);
+        clock_gettime(CLOCK_MONOTONIC, &to);
+        double ns = 1e9 * (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec);
+        best = fmin(best, ns / ROUNDS);
+    }
+    cr_log_info("%.0f ns a launch", best);
+    cr_expect_lt(best, 100000.0);
+    cr_expect_eq(fake.ncount, BATCHES * ROUNDS);
     fuse_rt_module_close(m);
     fuse_rt_device_close(d);
 }

@@ -269,6 +269,46 @@ Test(runtime_module, no_compiler) {
     fuse_rt_device_close(d);
 }
 
+// Damaged plans are refused or read, never worse.
+Test(runtime_module, damaged_plans) {
+    static const char text[] =
+        "kernel k.v0(dim N, %a: f32 = 1.5:f32, in opt @x: f32[%N] {align = 16, inner = 0}, out @y: "
+        "f32[%N, 8]) of k.v1 {\n"
+        "  %r = rem %N, 8 : index\n  %c = cmp.eq %r, 0 : bool\n  when %c\n  require %c {msg = "
+        "\"N\"}\n"
+        "  @t = temp {zero = true} : f32[%N, 4]\n  %p = present @x : bool\n  %s = stride @y {dim = "
+        "1} : index\n"
+        "  %z = for %i in 0..%N step 2 carry (%w = %s : index) : index {\n    %w2 = add %w, %i : "
+        "index\n"
+        "    launch %q in 0..%w2 args(%w, %a; @y, @t) {entry = \"e\", warps = 4, smem = 128}\n"
+        "    yield %w2 stop %p\n  }\n"
+        "  %u = if %p : index {\n    yield %z\n  } {\n    yield %N\n  }\n"
+        "  launch %j in 0..%u args(%u; @x) {entry = \"f\", warps = 1}\n}\n"
+        "kernel k.v1(dim N, %a: f32 = 1.5:f32, in opt @x: f32[%N], out @y: f32[%N, 8]) of k.v1 {\n"
+        "  launch %j in 0..%N args(%N; @x) {entry = \"g\", warps = 1}\n}\n";
+    FuseDevice *d = fake_device();
+    char *whole = fake_ptx(text, "");
+    EXPECT_OK(load(d, whole));
+    size_t head = (size_t)(strstr(whole, "kernel") - whole), len = strlen(whole);
+    uint64_t state = 12345;
+    int refused = 0;
+    for (int round = 0; round < 3000; round++) {
+        char *ptx = strdup(whole);
+        for (int i = 0; i < 1 + round % 3; i++) {
+            state = state * 6364136223846793005u + 1442695040888963407u;
+            size_t at = head + (size_t)(state >> 33) % (len - head), n = (state >> 20) % 12;
+            size_t from = head + (size_t)(state >> 40) % (len - head - 12);
+            if (at + n < len)
+                memmove(ptx + at, ptx + from, n); // a piece of the text in a wrong place
+        }
+        refused += load(d, ptx) != FUSE_RT_OK;
+        free(ptx);
+    }
+    cr_expect_gt(refused, 1000);
+    free(whole);
+    fuse_rt_device_close(d);
+}
+
 // --- memory ---
 
 Test(runtime_module, memory_and_events) {
