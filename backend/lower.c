@@ -265,6 +265,9 @@ static void survey_op(void *user, Op *op) {
         int64_t end = (at < 0 ? 0 : at) + size * op_attr_int(op, ATTR_stages);
         s->buffers_end = end > s->buffers_end ? end : s->buffers_end;
     }
+    Str engine = op->kind == OP_COPY ? op_attr_str(op, ATTR_engine) : NULL;
+    if (engine && strcmp(engine, "cp_async") == 0)
+        s->l->async[op->mem[1].mem->id] = true;
     bool writes = op_has(op->kind, TRAIT_WRITES);
     for (int i = 0; i < op->nmem && writes; i++) {
         if (op->kind != OP_COPY || i == 1)
@@ -303,6 +306,7 @@ bool lower_launch(Target *t, Kernel *kernel, const Op *launch, const char *symbo
         .pointer = ARENA_ARRAY(arena, Uni, kernel->nmem + 1u),
         .stride = arena_array(arena, kernel->nmem + 1u, sizeof(Uni[RANK_MAX])),
         .written = ARENA_ARRAY(arena, bool, kernel->nmem + 1u),
+        .async = ARENA_ARRAY(arena, bool, kernel->nmem + 1u),
         .fact = ARENA_ARRAY(arena, uint32_t, kernel->nvalue + 1u),
     };
     t->launch = launch;

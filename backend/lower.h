@@ -31,6 +31,7 @@ typedef struct Lower {
     Uni *pointer;            // by memory id: global base
     Uni (*stride)[RANK_MAX]; // by memory id, elements, i64
     bool *written;           // by memory id: some op of the launch writes it
+    bool *async;             // by memory id: buffers that cp.async fills
     uint32_t *fact;          // by value id: known divisor (require, when); 0 = none
     int scratch_at;          // byte offset of the scratch area
     int loop_depth;

@@ -427,6 +427,14 @@ static bool follows_wait(const Op *op) {
     return false;
 }
 
+static bool is_filled_async(const Lower *l, const Mem *chan) {
+    for (int i = 0; i < chan->nbufs; i++) {
+        if (l->async[chan->bufs[i]->id])
+            return true;
+    }
+    return false;
+}
+
 void lower_channel(Lower *l, const Op *op) {
     Target *t = l->t;
     const Mem *chan = op->mem[0].mem;
@@ -440,11 +448,12 @@ void lower_channel(Lower *l, const Op *op) {
         if (!follows_wait(op))
             t->ops->block_barrier(t);
     } else if (op->kind == OP_COMMIT) {
-        if (group)
+        if (group || is_filled_async(l, chan))
             t->ops->cp_commit(t);
     } else if (op->kind == OP_WAIT) {
-        if (group)
-            t->ops->cp_wait(t, (int)op_attr_int(op, ATTR_pending));
+        // in block mode everything has arrived at `wait`, by whatever engine
+        if (group || is_filled_async(l, chan))
+            t->ops->cp_wait(t, group ? (int)op_attr_int(op, ATTR_pending) : 0);
         t->ops->block_barrier(t);
     }
 }
