@@ -95,6 +95,23 @@ static bool fold_float(OpKind op, double a, double b, double *out) {
     }
 }
 
+/* Whether a constant sum, difference or product of a signed type leaves it. */
+static bool overflows(OpKind op, DType type, int64_t a, int64_t b) {
+    int64_t exact;
+    bool over = op == OP_ADD   ? __builtin_add_overflow(a, b, &exact)
+                : op == OP_SUB ? __builtin_sub_overflow(a, b, &exact)
+                : op == OP_MUL ? __builtin_mul_overflow(a, b, &exact)
+                               : (exact = 0, false);
+    return dtype_is_signed(type) && (over || numeric_wrap(type, exact) != exact);
+}
+
+static void warn_overflow(Fe *fe, OpKind op, DType type, Val a, Val b, Span span) {
+    int64_t x, y;
+    if (val_const_int(a, &x) && val_const_int(b, &y) && dtype_is_integer(type) &&
+        overflows(op, type, x, y))
+        fe_error(fe, DIAG_OVERFLOW, span, "this constant overflows %s", dtype_name(type));
+}
+
 static bool fold_literals(OpKind op, Val x, Val y, Val *out) {
     if (x.is_float || y.is_float) {
         double r;
@@ -163,6 +180,7 @@ Val build_unary(Fe *fe, OpKind op, Val x, DType type, Span span) {
 
 Val build_binary(Fe *fe, OpKind op, Val x, Val y, DType type, Span span) {
     Val folded;
+    warn_overflow(fe, op, type, x, y, span);
     if (x.kind == VAL_LITERAL && y.kind == VAL_LITERAL) {
         if (fold_literals(op, x, y, &folded))
             return folded;

@@ -119,6 +119,15 @@ static bool generic_scalar(Fe *fe, const Generic *g, const char *text, Val *out)
     return *text && !*end;
 }
 
+static Val unbound(Fe *fe, const Generic *g) {
+    Diag *d = fe_error(fe, DIAG_UNBOUND_GENERIC, g->span,
+                       "nothing gives `%s` of `%s` a value ahead of time", g->name.text,
+                       fe->decl->name.text);
+    diag_hint(fe->diags, d, "compile with `-D %s=...`, or give it a default: `%s: %s = ...`",
+              g->name.text, g->name.text, g->bound.text);
+    return val_poison();
+}
+
 /* The value of a generic: -D, the schedule (where it has a default), its default. */
 static Val generic_value(Fe *fe, const Generic *g) {
     const char *text;
@@ -136,12 +145,31 @@ static Val generic_value(Fe *fe, const Generic *g) {
     if (g->value)
         return val_coerce(fe, expr_any(fe, g->value), g->dtype, true, g->value->span,
                           "the generic");
-    Diag *d = fe_error(fe, DIAG_UNBOUND_GENERIC, g->span,
-                       "nothing gives `%s` of `%s` a value ahead of time", g->name.text,
-                       fe->decl->name.text);
-    diag_hint(fe->diags, d, "compile with `-D %s=...`, or give it a default: `%s: %s = ...`",
-              g->name.text, g->name.text, dtype_name(g->dtype));
-    return val_poison();
+    return unbound(fe, g);
+}
+
+/* A generic fn: the one that -D names, or its default. */
+static Val generic_fn(Fe *fe, const Generic *g) {
+    const char *text;
+    Val v = val_poison();
+    if (define_find(fe, fe->decl->name.text, g->name.text, &text)) {
+        Global fn;
+        Name name = {.text = intern_cstr(fe->interner, text), .span = g->span};
+        if (global_find(fe, (Name){0}, name, &fn) && fn.decl && fn.decl->kind == DECL_FN)
+            return (Val){.kind = VAL_FN, .fn = fn};
+        fe_error(fe, DIAG_BAD_DEFINE, g->span, "-D %s=%s: not a fn of this file or its imports",
+                 g->name.text, text);
+        return v;
+    }
+    if (!g->value)
+        return unbound(fe, g);
+    v = expr_any(fe, g->value);
+    if (val_ok(v) && v.kind != VAL_FN) {
+        fe_error(fe, DIAG_TYPE_MISMATCH, g->value->span, "`%s` is a fn, this is %s", g->name.text,
+                 val_text(fe, v));
+        v = val_poison();
+    }
+    return v;
 }
 
 static void bind_generics(Fe *fe, const Instance *instance) {
@@ -158,8 +186,8 @@ static void bind_generics(Fe *fe, const Instance *instance) {
                                                           : ENTRY_LET;
             scope_add(fe, kind, g->name)->val = v;
         } else {
-            fe_unsupported(fe, g->span, "a kernel's generic fn");
-            scope_add(fe, ENTRY_POISON, g->name);
+            Val f = generic_fn(fe, g);
+            scope_add(fe, val_ok(f) ? ENTRY_LET : ENTRY_POISON, g->name)->val = f;
         }
     }
 }

@@ -188,3 +188,31 @@ Test(frontend_golden, import_folders) {
     cr_assert_eq(diags_count(f.diags), 0, "%s", diags_text(f.diags, f.arena));
     front_free(&f);
 }
+
+/* One kernel with `-D`s: how many instances, or which report. */
+static void check_defines(const char *define, int kernels, DiagId report) {
+    const char *defines[] = {define, "k.D=8", "D=4", NULL};
+    FrontendOptions options = {.defines = defines};
+    Front f = front_new();
+    front_lower(&f, "t.fk",
+                "import std.nn;\n"
+                "kernel k<T: float, D: i32, act: fn = relu>(x: T[N, D]) -> (y: T[N]) {\n"
+                "    static_assert(D == 8);\n"
+                "    y = act(sum[D](x));\n"
+                "}\n",
+                &options);
+    cr_expect_eq(f.module->nkernel, kernels, "%s: %s", define, diags_text(f.diags, f.arena));
+    if (kernels == 0)
+        cr_expect_eq(diag_id(diags_at(f.diags, 0)), report, "%s", define);
+    front_free(&f);
+}
+
+Test(frontend_golden, defines) {
+    check_defines("T=f64", 1, DIAG_INTERNAL);
+    check_defines("k.T=bf16", 1, DIAG_INTERNAL);
+    check_defines("other.T=bf16", 3, DIAG_INTERNAL);
+    check_defines("act=gelu", 3, DIAG_INTERNAL);
+    check_defines("T=i32", 0, DIAG_BAD_DEFINE);
+    check_defines("k.D=x", 3, DIAG_INTERNAL); /* of two for one kernel the last counts: 8 */
+    check_defines("act=PI", 0, DIAG_BAD_DEFINE);
+}
