@@ -36,9 +36,10 @@ if(FUSE_STATIC_LLVM)
   llvm_map_components_to_libnames(fuse_llvm_libs
     NVPTX ${FUSE_NATIVE_LLVM_TARGET} passes analysis orcjit bitwriter irreader linker)
   target_link_libraries(fuse_llvm INTERFACE ${fuse_llvm_libs})
-  # The archives are C++: whoever links them in C needs its runtime, and the unused parts dropped.
+  # The archives are C++: whoever links them in C needs its run time, the unused parts dropped, and none
+  # of their symbols in the interface of a shared library.
   target_link_libraries(fuse_llvm INTERFACE stdc++)
-  target_link_options(fuse_llvm INTERFACE -Wl,--gc-sections)
+  target_link_options(fuse_llvm INTERFACE -Wl,--gc-sections -Wl,--exclude-libs,ALL)
 else()
   if(NOT TARGET LLVM)
     message(FATAL_ERROR "fusec: libLLVM-22.so was not found; try -DFUSE_STATIC_LLVM=ON")
