@@ -25,6 +25,7 @@ typedef struct HostState {
     LLVMBasicBlockRef head, exit;
     V program, context, warp; // cpu: phi; sim: arguments
     V shared;                 // cpu: the program's shared memory, or NULL
+    V nowhere;                // cpu: 64 zero bytes for lanes that are off, or NULL
     V scratch[HOST_SCRATCH];  // sim: arrays that helpers read and write, in the entry block
 } HostState;
 
@@ -70,7 +71,7 @@ int host_memory_bytes(Target *t, DType dtype); // of one element; packed types f
 V host_to_memory(Target *t, DType dtype, V x); // register vector to <L x i#> of memory width
 V host_from_memory(Target *t, DType dtype, V x);
 
-// --- cpu (host_memory.c, host_affine.c) ---
+// --- cpu (host_memory.c, host_atomic.c, host_affine.c) ---
 // An offset that is base + i * step over the lanes. base is a scalar of the offset's type (NULL:
 // 0).
 typedef struct Affine {
@@ -80,6 +81,8 @@ typedef struct Affine {
 } Affine;
 Affine host_affine(Target *t, V offset);
 
+V host_mask(Lane pred);                 // NULL when it is always true
+V host_lane_pointers(Target *t, Ptr p); // <L x ptr>
 void host_load_global(Target *t, const Access *access, Ptr p, Lane pred, const Lane *fill,
                       Lane *out);
 void host_store_global(Target *t, const Access *access, Ptr p, Lane pred, const Lane *in);

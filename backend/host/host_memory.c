@@ -35,6 +35,13 @@ V host_from_memory(Target *t, DType dtype, V x) {
     return LLVMBuildBitCast(t->builder, x, host_vector(t, target_type(t, dtype)), "");
 }
 
+// A predicate that is always true is none.
+V host_mask(Lane pred) {
+    if (!pred.v || pred.v == LLVMConstAllOnes(LLVMTypeOf(pred.v)))
+        return NULL;
+    return pred.v;
+}
+
 // --- intrinsics --------------------------------------------------------------------------------
 
 static V call_overloaded(Target *t, const char *name, int ntypes, LLVMTypeRef *types, int n,
@@ -84,6 +91,11 @@ static V constant64(Target *t, int64_t x) {
     return LLVMConstInt(target_int(t, 64), (unsigned long long)x, true);
 }
 
+V host_lane_pointers(Target *t, Ptr p) {
+    V base = p.imm ? byte_offset(t, p.base.v, constant64(t, p.imm)) : p.base.v;
+    return byte_offset(t, base, p.offset.v ? p.offset.v : LLVMConstNull(host_lanes_int(t, 64)));
+}
+
 static Place place_of(Target *t, const Access *access, Ptr p) {
     Place r = {.affine = host_affine(t, p.offset.v), .bytes = host_memory_bytes(t, access->dtype)};
     r.align = access->align > r.bytes ? access->align : r.bytes;
@@ -95,8 +107,7 @@ static Place place_of(Target *t, const Access *access, Ptr p) {
             r.at = byte_offset(t, r.at, constant64(t, r.affine.constant + p.imm));
         return r;
     }
-    V base = p.imm ? byte_offset(t, p.base.v, constant64(t, p.imm)) : p.base.v;
-    r.lanes = byte_offset(t, base, p.offset.v);
+    r.lanes = host_lane_pointers(t, p);
     return r;
 }
 
@@ -177,52 +188,102 @@ static void whole_end(Target *t, const WholeTest *w) {
 
 // --- loads -------------------------------------------------------------------------------------
 
-static V load_vector(Target *t, LLVMTypeRef type, const Place *p) {
-    V v = LLVMBuildLoad2(t->builder, type, p->at, "");
-    LLVMSetAlignment(v, (unsigned)p->align);
-    return v;
+// Where lanes go that are off: zeros to read, or room to write, on this thread's stack.
+static V nowhere(Target *t) {
+    HostState *h = host_state(t);
+    if (h->nowhere)
+        return h->nowhere;
+    LLVMTypeRef type = LLVMArrayType2(target_int(t, 8), 64);
+    h->nowhere = host_alloca(t, type, 64);
+    LLVMBasicBlockRef at = LLVMGetInsertBlock(t->builder);
+    LLVMPositionBuilderAtEnd(t->builder, h->entry);
+    LLVMSetAlignment(LLVMBuildStore(t->builder, LLVMConstNull(type), h->nowhere), 64);
+    LLVMPositionBuilderAtEnd(t->builder, at);
+    return h->nowhere;
+}
+
+static V lane_number(Target *t, int lane) {
+    return LLVMConstInt(target_int(t, 32), (unsigned)lane, false);
+}
+
+// Element by element without a branch: LLVM makes a branch a lane of a gather of small elements.
+static V gather(Target *t, const Place *p, int i, V mask, LLVMTypeRef type) {
+    V at = lane_pointers(t, p, i);
+    if (p->bytes >= 4)
+        return masked_gather(t, at, element_align(p, i), mask ? mask : all_lanes(t),
+                             LLVMConstNull(type));
+    if (mask)
+        at = LLVMBuildSelect(t->builder, mask, at, host_splat(t, nowhere(t)), "");
+    V r = LLVMGetPoison(type);
+    for (int lane = 0; lane < t->desc->lanes; lane++) {
+        V k = lane_number(t, lane), from = LLVMBuildExtractElement(t->builder, at, k, "");
+        V x = LLVMBuildLoad2(t->builder, LLVMGetElementType(type), from, "");
+        LLVMSetAlignment(x, (unsigned)p->bytes);
+        r = LLVMBuildInsertElement(t->builder, r, x, k, "");
+    }
+    return r;
+}
+
+static void scatter(Target *t, const Place *p, int i, V mask, V v) {
+    V at = lane_pointers(t, p, i);
+    if (p->bytes >= 4) {
+        masked_scatter(t, v, at, element_align(p, i), mask ? mask : all_lanes(t));
+        return;
+    }
+    if (mask)
+        at = LLVMBuildSelect(t->builder, mask, at,
+                             host_splat(t, host_alloca(t, target_int(t, 64), 8)), "");
+    for (int lane = 0; lane < t->desc->lanes; lane++) {
+        V k = lane_number(t, lane), to = LLVMBuildExtractElement(t->builder, at, k, "");
+        V x = LLVMBuildExtractElement(t->builder, v, k, "");
+        LLVMSetAlignment(LLVMBuildStore(t->builder, x, to), (unsigned)p->bytes);
+    }
+}
+
+// The registers of lanes that lie next to each other, from one wide vector.
+static void load_whole(Target *t, const Access *access, const Place *p, V mask, V *out) {
+    int w = access->width, lanes = t->desc->lanes;
+    LLVMTypeRef type = LLVMVectorType(memory_element(t, access->dtype), (unsigned)(lanes * w));
+    V v;
+    if (mask) {
+        v = masked_load(t, p->at, p->align, wide_mask(t, mask, w), LLVMConstNull(type));
+    } else {
+        v = LLVMBuildLoad2(t->builder, type, p->at, "");
+        LLVMSetAlignment(v, (unsigned)p->align);
+    }
+    for (int i = 0; i < w; i++)
+        out[i] = w == 1 ? v
+                        : LLVMBuildShuffleVector(t->builder, v, v,
+                                                 index_vector(t, lanes, index_pick, w, i), "");
 }
 
 static void load_contiguous(Target *t, const Access *access, const Place *p, V mask, V *out) {
-    int w = access->width, n = t->desc->lanes * w;
-    LLVMTypeRef type = LLVMVectorType(memory_element(t, access->dtype), (unsigned)n);
-    V v;
-    if (!mask) {
-        v = load_vector(t, type, p);
-    } else if (p->bytes >= 4) {
-        v = masked_load(t, p->at, p->align, wide_mask(t, mask, w), LLVMConstNull(type));
-    } else {
-        WholeTest test = whole_begin(t, mask);
-        V whole = load_vector(t, type, p);
-        whole_else(t, &test);
-        V part = masked_load(t, p->at, p->align, wide_mask(t, mask, w), LLVMConstNull(type));
-        LLVMBasicBlockRef from[2] = {test.whole, LLVMGetInsertBlock(t->builder)};
-        whole_end(t, &test);
-        v = LLVMBuildPhi(t->builder, type, "");
-        LLVMAddIncoming(v, (V[]){whole, part}, from, 2);
+    if (!mask || p->bytes >= 4) {
+        load_whole(t, access, p, mask, out);
+        return;
     }
-    for (int i = 0; i < w; i++) {
-        out[i] = v;
-        if (w > 1)
-            out[i] = LLVMBuildShuffleVector(t->builder, v, v,
-                                            index_vector(t, t->desc->lanes, index_pick, w, i), "");
+    LLVMTypeRef type = host_vector(t, memory_element(t, access->dtype));
+    V whole[64], part[64];
+    WholeTest test = whole_begin(t, mask);
+    load_whole(t, access, p, NULL, whole);
+    whole_else(t, &test);
+    for (int i = 0; i < access->width; i++)
+        part[i] = gather(t, p, i, mask, type);
+    whole_end(t, &test);
+    for (int i = 0; i < access->width; i++) {
+        out[i] = LLVMBuildPhi(t->builder, type, "");
+        LLVMAddIncoming(out[i], (V[]){whole[i], part[i]},
+                        (LLVMBasicBlockRef[]){test.whole, test.part}, 2);
     }
 }
 
 // All lanes read one address.
 static V load_same(Target *t, const Access *access, const Place *p, V mask, int i) {
-    LLVMTypeRef element = memory_element(t, access->dtype);
     V at = i ? byte_offset(t, p->at, constant64(t, (int64_t)p->bytes * i)) : p->at;
-    if (!mask) {
-        V x = LLVMBuildLoad2(t->builder, element, at, "");
-        LLVMSetAlignment(x, (unsigned)p->bytes);
-        return host_splat(t, x);
-    }
-    LLVMTypeRef one = LLVMVectorType(element, 1);
-    V any = LLVMBuildBitCast(t->builder, host_mask_any(t, mask),
-                             LLVMVectorType(target_int(t, 1), 1), "");
-    V v = masked_load(t, at, p->bytes, any, LLVMConstNull(one));
-    V x = LLVMBuildExtractElement(t->builder, v, LLVMConstInt(target_int(t, 32), 0, false), "");
+    if (mask)
+        at = LLVMBuildSelect(t->builder, host_mask_any(t, mask), at, nowhere(t), "");
+    V x = LLVMBuildLoad2(t->builder, memory_element(t, access->dtype), at, "");
+    LLVMSetAlignment(x, (unsigned)p->bytes);
     return host_splat(t, x);
 }
 
@@ -234,10 +295,8 @@ static void load_place(Target *t, const Access *access, const Place *p, V mask, 
         load_contiguous(t, access, p, mask, raw);
     } else {
         for (int i = 0; i < access->width; i++)
-            raw[i] = p->affine.ok && !p->affine.step
-                         ? load_same(t, access, p, mask, i)
-                         : masked_gather(t, lane_pointers(t, p, i), element_align(p, i),
-                                         mask ? mask : all_lanes(t), LLVMConstNull(type));
+            raw[i] = p->affine.ok && !p->affine.step ? load_same(t, access, p, mask, i)
+                                                     : gather(t, p, i, mask, type);
     }
     for (int i = 0; i < access->width; i++) {
         V v = host_from_memory(t, access->dtype, raw[i]);
@@ -272,53 +331,43 @@ static V interleave(Target *t, const V *in, int width) {
     return r;
 }
 
-static void store_vector(Target *t, V v, const Place *p) {
-    LLVMSetAlignment(LLVMBuildStore(t->builder, v, p->at), (unsigned)p->align);
+static void store_whole(Target *t, const Access *access, const Place *p, V mask, const V *raw) {
+    V v = interleave(t, raw, access->width);
+    if (mask)
+        masked_store(t, v, p->at, p->align, wide_mask(t, mask, access->width));
+    else
+        LLVMSetAlignment(LLVMBuildStore(t->builder, v, p->at), (unsigned)p->align);
 }
 
 static void store_place(Target *t, const Access *access, const Place *p, V mask, const Lane *in) {
     V raw[64];
     for (int i = 0; i < access->width; i++)
         raw[i] = host_to_memory(t, access->dtype, in[i].v);
-    if (!is_contiguous(p, access)) {
-        for (int i = 0; i < access->width; i++)
-            masked_scatter(t, raw[i], lane_pointers(t, p, i), element_align(p, i),
-                           mask ? mask : all_lanes(t));
+    if (is_contiguous(p, access) && (!mask || p->bytes >= 4)) {
+        store_whole(t, access, p, mask, raw);
         return;
     }
-    V v = interleave(t, raw, access->width);
-    if (!mask) {
-        store_vector(t, v, p);
-        return;
-    }
-    bool small = p->bytes < 4;
     WholeTest test = {0};
-    if (small) {
+    if (is_contiguous(p, access)) {
         test = whole_begin(t, mask);
-        store_vector(t, v, p);
+        store_whole(t, access, p, NULL, raw);
         whole_else(t, &test);
     }
-    masked_store(t, v, p->at, p->align, wide_mask(t, mask, access->width));
-    if (small)
+    for (int i = 0; i < access->width; i++)
+        scatter(t, p, i, mask, raw[i]);
+    if (test.exit)
         whole_end(t, &test);
-}
-
-// A predicate that is always true is none.
-static V mask_of(Lane pred) {
-    if (!pred.v || pred.v == LLVMConstAllOnes(LLVMTypeOf(pred.v)))
-        return NULL;
-    return pred.v;
 }
 
 void host_load_global(Target *t, const Access *access, Ptr p, Lane pred, const Lane *fill,
                       Lane *out) {
     Place place = place_of(t, access, p);
-    load_place(t, access, &place, mask_of(pred), fill, out);
+    load_place(t, access, &place, host_mask(pred), fill, out);
 }
 
 void host_store_global(Target *t, const Access *access, Ptr p, Lane pred, const Lane *in) {
     Place place = place_of(t, access, p);
-    store_place(t, access, &place, mask_of(pred), in);
+    store_place(t, access, &place, host_mask(pred), in);
 }
 
 static Ptr shared_pointer(Target *t, Shared p) {
@@ -338,117 +387,4 @@ void host_load_shared(Target *t, const Access *access, Shared p, Lane pred, Lane
 
 void host_store_shared(Target *t, const Access *access, Shared p, Lane pred, const Lane *in) {
     host_store_global(t, access, shared_pointer(t, p), pred, in);
-}
-
-// --- atomics -----------------------------------------------------------------------------------
-
-static bool atomic_operation(AtomicKind kind, DType dtype, LLVMAtomicRMWBinOp *op) {
-    bool is_float = dtype_is_float(dtype), is_signed = dtype_is_signed(dtype);
-    if (dtype_is_fp8(dtype) || dtype == DT_BOOL)
-        return false;
-    switch (kind) {
-    case ATOMIC_ADD:
-        *op = is_float ? LLVMAtomicRMWBinOpFAdd : LLVMAtomicRMWBinOpAdd;
-        return true;
-    case ATOMIC_MAX:
-        *op = is_float    ? LLVMAtomicRMWBinOpFMaximum
-              : is_signed ? LLVMAtomicRMWBinOpMax
-                          : LLVMAtomicRMWBinOpUMax;
-        return true;
-    case ATOMIC_MIN:
-        *op = is_float    ? LLVMAtomicRMWBinOpFMinimum
-              : is_signed ? LLVMAtomicRMWBinOpMin
-                          : LLVMAtomicRMWBinOpUMin;
-        return true;
-    case ATOMIC_AND:
-        *op = LLVMAtomicRMWBinOpAnd;
-        return !is_float;
-    case ATOMIC_OR:
-        *op = LLVMAtomicRMWBinOpOr;
-        return !is_float;
-    case ATOMIC_XOR:
-        *op = LLVMAtomicRMWBinOpXor;
-        return !is_float;
-    case ATOMIC_XCHG:
-        *op = LLVMAtomicRMWBinOpXchg;
-        return true;
-    case ATOMIC_COUNT:
-        break;
-    }
-    return false;
-}
-
-// f16 and bf16: compare-and-swap of the 16 bits around f32 arithmetic on a vector of which one lane
-// is looked at.
-static V atomic_small(Target *t, DType dtype, AtomicKind kind, V p, V value, V lane) {
-    LLVMBuilderRef b = t->builder;
-    static const OpKind ops[ATOMIC_COUNT] = {
-        [ATOMIC_ADD] = OP_ADD, [ATOMIC_MAX] = OP_MAX, [ATOMIC_MIN] = OP_MIN};
-    LLVMTypeRef i16 = target_int(t, 16), type = host_vector(t, target_type(t, dtype));
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
-    LLVMBasicBlockRef again = LLVMAppendBasicBlockInContext(t->llvm, t->function, "again");
-    LLVMBasicBlockRef done = LLVMAppendBasicBlockInContext(t->llvm, t->function, "done");
-    V first = LLVMBuildLoad2(b, i16, p, "");
-    LLVMSetAlignment(first, 2);
-    LLVMSetOrdering(first, LLVMAtomicOrderingMonotonic);
-    LLVMBuildBr(b, again);
-    LLVMPositionBuilderAtEnd(b, again);
-    V old = LLVMBuildPhi(b, i16, "");
-    LLVMAddIncoming(old, &first, &before, 1);
-    V next = value;
-    if (kind != ATOMIC_XCHG) {
-        Lane x[2] = {{LLVMBuildBitCast(b, host_splat(t, old), type, "")},
-                     {LLVMBuildBitCast(b, host_splat(t, value), type, "")}};
-        V sum = host_arith(t, ops[kind], 0, dtype, 0, x).v;
-        sum = LLVMBuildBitCast(b, sum, host_lanes_int(t, 16), "");
-        next = LLVMBuildExtractElement(b, sum, lane, "");
-    }
-    V pair = LLVMBuildAtomicCmpXchg(b, p, old, next, LLVMAtomicOrderingMonotonic,
-                                    LLVMAtomicOrderingMonotonic, false);
-    V seen = LLVMBuildExtractValue(b, pair, 0, "");
-    LLVMBasicBlockRef latch = LLVMGetInsertBlock(b);
-    LLVMAddIncoming(old, &seen, &latch, 1);
-    LLVMBuildCondBr(b, LLVMBuildExtractValue(b, pair, 1, ""), done, again);
-    LLVMPositionBuilderAtEnd(b, done);
-    return seen;
-}
-
-void host_atomic(Target *t, const Access *access, AtomicKind kind, Ptr p, Lane pred, Lane v,
-                 Lane *old) {
-    LLVMBuilderRef b = t->builder;
-    LLVMAtomicRMWBinOp op = LLVMAtomicRMWBinOpXchg;
-    if (!atomic_operation(kind, access->dtype, &op)) {
-        target_fail(t, "no such operation on %s", dtype_name(access->dtype));
-        return;
-    }
-    Place place = place_of(t, access, p);
-    V pointers = lane_pointers(t, &place, 0), raw = host_to_memory(t, access->dtype, v.v);
-    V mask = mask_of(pred), result = LLVMConstNull(LLVMTypeOf(raw));
-    bool small = access->dtype == DT_F16 || access->dtype == DT_BF16;
-    for (int i = 0; i < t->desc->lanes; i++) {
-        V k = LLVMConstInt(target_int(t, 32), (unsigned)i, false);
-        LLVMBasicBlockRef from = LLVMGetInsertBlock(b), exit = NULL;
-        if (mask) {
-            LLVMBasicBlockRef then = LLVMAppendBasicBlockInContext(t->llvm, t->function, "lane");
-            exit = LLVMAppendBasicBlockInContext(t->llvm, t->function, "next");
-            LLVMBuildCondBr(b, LLVMBuildExtractElement(b, mask, k, ""), then, exit);
-            LLVMPositionBuilderAtEnd(b, then);
-        }
-        V at = LLVMBuildExtractElement(b, pointers, k, "");
-        V x = LLVMBuildExtractElement(b, raw, k, "");
-        V seen = small ? atomic_small(t, access->dtype, kind, at, x, k)
-                       : LLVMBuildAtomicRMW(b, op, at, x, LLVMAtomicOrderingMonotonic, false);
-        V with = LLVMBuildInsertElement(b, result, seen, k, "");
-        if (mask) {
-            LLVMBasicBlockRef end = LLVMGetInsertBlock(b);
-            LLVMBuildBr(b, exit);
-            LLVMPositionBuilderAtEnd(b, exit);
-            V phi = LLVMBuildPhi(b, LLVMTypeOf(result), "");
-            LLVMAddIncoming(phi, (V[]){result, with}, (LLVMBasicBlockRef[]){from, end}, 2);
-            with = phi;
-        }
-        result = with;
-    }
-    if (old)
-        old->v = host_from_memory(t, access->dtype, result);
 }

@@ -184,6 +184,7 @@ static void begin_cpu(Target *t, const Op *launch) {
     s->context = LLVMGetParam(t->function, 3);
     s->warp = NULL;
     s->shared = NULL;
+    s->nowhere = NULL;
     int64_t bytes = op_attr_int(launch, ATTR_smem);
     if (bytes > 0)
         s->shared = host_alloca(t, LLVMArrayType2(target_int(t, 8), (uint64_t)bytes), 64);

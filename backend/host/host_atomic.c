@@ -1,0 +1,115 @@
+// Atomics of `cpu`: one lane after another, because programs run on several threads and lanes may
+// meet.
+//
+// f16 and bf16 have no instruction anywhere: a compare-and-swap loop around f32 arithmetic.
+#include "backend/host/host_impl.h"
+
+static bool atomic_operation(AtomicKind kind, DType dtype, LLVMAtomicRMWBinOp *op) {
+    bool is_float = dtype_is_float(dtype), is_signed = dtype_is_signed(dtype);
+    if (dtype_is_fp8(dtype) || dtype == DT_BOOL)
+        return false;
+    switch (kind) {
+    case ATOMIC_ADD:
+        *op = is_float ? LLVMAtomicRMWBinOpFAdd : LLVMAtomicRMWBinOpAdd;
+        return true;
+    case ATOMIC_MAX:
+        *op = is_float    ? LLVMAtomicRMWBinOpFMaximum
+              : is_signed ? LLVMAtomicRMWBinOpMax
+                          : LLVMAtomicRMWBinOpUMax;
+        return true;
+    case ATOMIC_MIN:
+        *op = is_float    ? LLVMAtomicRMWBinOpFMinimum
+              : is_signed ? LLVMAtomicRMWBinOpMin
+                          : LLVMAtomicRMWBinOpUMin;
+        return true;
+    case ATOMIC_AND:
+        *op = LLVMAtomicRMWBinOpAnd;
+        return !is_float;
+    case ATOMIC_OR:
+        *op = LLVMAtomicRMWBinOpOr;
+        return !is_float;
+    case ATOMIC_XOR:
+        *op = LLVMAtomicRMWBinOpXor;
+        return !is_float;
+    case ATOMIC_XCHG:
+        *op = LLVMAtomicRMWBinOpXchg;
+        return true;
+    case ATOMIC_COUNT:
+        break;
+    }
+    return false;
+}
+
+// f16 and bf16: compare-and-swap of the 16 bits around f32 arithmetic on a vector of which one lane
+// is looked at.
+static V atomic_small(Target *t, DType dtype, AtomicKind kind, V p, V value, V lane) {
+    LLVMBuilderRef b = t->builder;
+    static const OpKind ops[ATOMIC_COUNT] = {
+        [ATOMIC_ADD] = OP_ADD, [ATOMIC_MAX] = OP_MAX, [ATOMIC_MIN] = OP_MIN};
+    LLVMTypeRef i16 = target_int(t, 16), type = host_vector(t, target_type(t, dtype));
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
+    LLVMBasicBlockRef again = LLVMAppendBasicBlockInContext(t->llvm, t->function, "again");
+    LLVMBasicBlockRef done = LLVMAppendBasicBlockInContext(t->llvm, t->function, "done");
+    V first = LLVMBuildLoad2(b, i16, p, "");
+    LLVMSetAlignment(first, 2);
+    LLVMSetOrdering(first, LLVMAtomicOrderingMonotonic);
+    LLVMBuildBr(b, again);
+    LLVMPositionBuilderAtEnd(b, again);
+    V old = LLVMBuildPhi(b, i16, "");
+    LLVMAddIncoming(old, &first, &before, 1);
+    V next = value;
+    if (kind != ATOMIC_XCHG) {
+        Lane x[2] = {{LLVMBuildBitCast(b, host_splat(t, old), type, "")},
+                     {LLVMBuildBitCast(b, host_splat(t, value), type, "")}};
+        V sum = host_arith(t, ops[kind], 0, dtype, 0, x).v;
+        sum = LLVMBuildBitCast(b, sum, host_lanes_int(t, 16), "");
+        next = LLVMBuildExtractElement(b, sum, lane, "");
+    }
+    V pair = LLVMBuildAtomicCmpXchg(b, p, old, next, LLVMAtomicOrderingMonotonic,
+                                    LLVMAtomicOrderingMonotonic, false);
+    V seen = LLVMBuildExtractValue(b, pair, 0, "");
+    LLVMBasicBlockRef latch = LLVMGetInsertBlock(b);
+    LLVMAddIncoming(old, &seen, &latch, 1);
+    LLVMBuildCondBr(b, LLVMBuildExtractValue(b, pair, 1, ""), done, again);
+    LLVMPositionBuilderAtEnd(b, done);
+    return seen;
+}
+
+void host_atomic(Target *t, const Access *access, AtomicKind kind, Ptr p, Lane pred, Lane v,
+                 Lane *old) {
+    LLVMBuilderRef b = t->builder;
+    LLVMAtomicRMWBinOp op = LLVMAtomicRMWBinOpXchg;
+    if (!atomic_operation(kind, access->dtype, &op)) {
+        target_fail(t, "no such operation on %s", dtype_name(access->dtype));
+        return;
+    }
+    V pointers = host_lane_pointers(t, p), raw = host_to_memory(t, access->dtype, v.v);
+    V mask = host_mask(pred), result = LLVMConstNull(LLVMTypeOf(raw));
+    bool small = access->dtype == DT_F16 || access->dtype == DT_BF16;
+    for (int i = 0; i < t->desc->lanes; i++) {
+        V k = LLVMConstInt(target_int(t, 32), (unsigned)i, false);
+        LLVMBasicBlockRef from = LLVMGetInsertBlock(b), exit = NULL;
+        if (mask) {
+            LLVMBasicBlockRef then = LLVMAppendBasicBlockInContext(t->llvm, t->function, "lane");
+            exit = LLVMAppendBasicBlockInContext(t->llvm, t->function, "next");
+            LLVMBuildCondBr(b, LLVMBuildExtractElement(b, mask, k, ""), then, exit);
+            LLVMPositionBuilderAtEnd(b, then);
+        }
+        V at = LLVMBuildExtractElement(b, pointers, k, "");
+        V x = LLVMBuildExtractElement(b, raw, k, "");
+        V seen = small ? atomic_small(t, access->dtype, kind, at, x, k)
+                       : LLVMBuildAtomicRMW(b, op, at, x, LLVMAtomicOrderingMonotonic, false);
+        V with = LLVMBuildInsertElement(b, result, seen, k, "");
+        if (mask) {
+            LLVMBasicBlockRef end = LLVMGetInsertBlock(b);
+            LLVMBuildBr(b, exit);
+            LLVMPositionBuilderAtEnd(b, exit);
+            V phi = LLVMBuildPhi(b, LLVMTypeOf(result), "");
+            LLVMAddIncoming(phi, (V[]){result, with}, (LLVMBasicBlockRef[]){from, end}, 2);
+            with = phi;
+        }
+        result = with;
+    }
+    if (old)
+        old->v = host_from_memory(t, access->dtype, result);
+}
