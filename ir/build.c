@@ -514,6 +514,23 @@ Value *op_binder_hi(const Op *op, int i) {
     return op->in[op->binder[i].first + 1];
 }
 
+MmaParts op_mma_parts(const Op *op) {
+    MmaParts p = {0};
+    int at = 0;
+    if (op->nmem == 0)
+        return p;
+    if (op->nmem == 2)
+        p.a_ref = &op->mem[0];
+    else if (op->nin)
+        p.a = op->in[at++];
+    p.b = &op->mem[op->nmem - 1];
+    for (int i = 0; i < op->nmem; i++)
+        at += op->mem[i].pos >= 0;
+    if (at < op->nin)
+        p.acc = op->in[at];
+    return p;
+}
+
 Value *op_load_else(const Op *op) {
     return op->has_else ? op->in[op->nin - 1] : NULL;
 }

@@ -235,6 +235,17 @@ static void eval_op(Eval *e, const Op *op) {
     case OP_RELEASE:
         eval_chan_op(e, op);
         return;
+    case OP_MMA_ISSUE:
+        eval_mma(e, op);
+        return;
+    case OP_MMA_WAIT: // an issue computes at once
+        eval_set(e, op->res[0], tile_ref(eval_value(e, op, op->in[0])));
+        return;
+    case OP_ROLES:
+    case OP_ROLE:
+        eval_fail(e, op, "warp groups with roles of their own cannot be evaluated yet");
+    case OP_FENCE:
+        return;
     case OP_ASSERT:
         eval_assert(e, op);
         return;

@@ -100,11 +100,9 @@ static void dot_check(Eval *e, const Op *op, const Tile *out) {
     }
 }
 
-void eval_dot(Eval *e, const Op *op) {
+static void contract(Eval *e, const Op *op, const Tile *a, const Tile *b, const Tile *acc) {
     Type type = op->res[0]->type;
     Tile *out = tile_new(e, op, type.dtype, type.axes);
-    const Tile *a = eval_value(e, op, op->in[0]), *b = eval_value(e, op, op->in[1]);
-    const Tile *acc = op->nin > 2 ? eval_value(e, op, op->in[2]) : NULL;
     AxisSet contracted = axes_none();
     for (int i = 0; i < op->naxes; i++)
         axes_add(&contracted, op->axes[i]->id);
@@ -154,4 +152,18 @@ void eval_dot(Eval *e, const Op *op) {
         memset(tile_bad(e, op, out), BAD_UNKNOWN, (size_t)out->count);
     dot_check(e, op, out);
     eval_set(e, op->res[0], out);
+}
+
+void eval_dot(Eval *e, const Op *op) {
+    contract(e, op, eval_value(e, op, op->in[0]), eval_value(e, op, op->in[1]),
+             op->nin > 2 ? eval_value(e, op, op->in[2]) : NULL);
+}
+
+void eval_mma(Eval *e, const Op *op) {
+    MmaParts m = op_mma_parts(op);
+    Tile *a = m.a ? tile_ref(eval_value(e, op, m.a)) : eval_slot(e, op, m.a_ref);
+    Tile *b = eval_slot(e, op, m.b);
+    contract(e, op, a, b, m.acc ? eval_value(e, op, m.acc) : NULL);
+    tile_drop(e, a);
+    tile_drop(e, b);
 }

@@ -167,6 +167,7 @@ void eval_reduce(Eval *e, const Op *op);
 void eval_argreduce(Eval *e, const Op *op);
 void eval_scan(Eval *e, const Op *op);
 void eval_dot(Eval *e, const Op *op);  // eval_dot.c
+void eval_mma(Eval *e, const Op *op);  // mma.issue
 void eval_temp(Eval *e, const Op *op); // eval_memory.c
 void eval_load(Eval *e, const Op *op);
 void eval_store(Eval *e, const Op *op); // and scatter
@@ -177,6 +178,8 @@ void eval_buf(Eval *e, const Op *op);         // eval_staging.c
 void eval_chan(Eval *e, const Op *op);
 void eval_chan_op(Eval *e, const Op *op);
 void eval_get(Eval *e, const Op *op);
+// What the slot holds, as a tile over the reference's axes; a new reference.
+Tile *eval_slot(Eval *e, const Op *op, const MemRef *ref);
 void eval_put(Eval *e, const Op *op);
 void eval_copy(Eval *e, const Op *op);
 void eval_copy_wait(Eval *e, const Op *op);

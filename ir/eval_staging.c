@@ -124,12 +124,10 @@ void eval_buf(Eval *e, const Op *op) {
     }
 }
 
-void eval_get(Eval *e, const Op *op) {
-    const MemRef *ref = &op->mem[0];
-    Type type = op->res[0]->type;
+Tile *eval_slot(Eval *e, const Op *op, const MemRef *ref) {
     MemState *s = buffer_state(e, op, ref->mem);
     Slot *slot = buffer_slot(e, op, ref);
-    Tile *out = tile_new(e, op, type.dtype, type.axes);
+    Tile *out = tile_new(e, op, ref->mem->dtype, buffer_axes(ref, s));
     Walk w;
     walk_start(e, op, &w, buffer_axes(ref, s));
     int from = walk_slot(e, op, &w, ref), to = walk_tile(e, op, &w, out);
@@ -138,7 +136,11 @@ void eval_get(Eval *e, const Op *op) {
         if (slot->bad[w.at[from]])
             tile_bad(e, op, out)[w.at[to]] = slot->bad[w.at[from]];
     }
-    eval_set(e, op->res[0], out);
+    return out;
+}
+
+void eval_get(Eval *e, const Op *op) {
+    eval_set(e, op->res[0], eval_slot(e, op, &op->mem[0]));
 }
 
 void eval_put(Eval *e, const Op *op) {

@@ -25,12 +25,22 @@ static bool axis_is_long(const Axis *a) {
     return !(value_is_const(hi) && hi->u.i <= HELD_DOT_MAX);
 }
 
-// Ops in front of the dot, in its region, that extend along the axis: they move into the loop.
+// What stands in front of `op` in the nest: its neighbour, else the op in front of the loop it is
+// in.
+static Op *op_before(const Op *op) {
+    const Region *r = op->parent;
+    if (op->prev || !r->owner || r->owner->kind == OP_PARALLEL)
+        return op->prev;
+    return op_before(r->owner);
+}
+
+// Ops in front of the dot, in the loops around it too, that extend along the axis: they move into
+// the loop.
 static int cone_along(Arena *scratch, const Kernel *k, const Op *dot, const Axis *a, Op ***out) {
     uint8_t *needed = ARENA_ARRAY(scratch, uint8_t, k->nvalue + 1);
     VEC(Op *) ops = {0};
     needed[dot->in[0]->id] = needed[dot->in[1]->id] = 1;
-    for (Op *op = dot->prev; op; op = op->prev) {
+    for (Op *op = op_before(dot); op; op = op_before(op)) {
         if (op->nres != 1 || !needed[op->res[0]->id] || !axes_has(op->res[0]->type.axes, a->id))
             continue;
         vec_push(scratch, &ops, op);

@@ -140,6 +140,38 @@ static bool infer_get(const Op *op, Type *out, const char **why) {
     return true;
 }
 
+static AxisSet slot_axes(const MemRef *r) {
+    AxisSet s = {0};
+    for (int i = 0; i < r->mem->axes.n; i++) {
+        uint16_t id = r->mem->axes.id[i];
+        for (int j = 0; j < r->nrename; j++)
+            if (r->rename[j].from == id)
+                id = r->rename[j].to;
+        axes_add(&s, id);
+    }
+    return s;
+}
+
+static bool infer_mma(const Op *op, int i, Type *out, const char **why) {
+    MmaParts m = op_mma_parts(op);
+    AxisSet along = bracket_axes(op), a = {0}, b = {0};
+    if (!m.b || m.b->mem->kind != MEM_BUF || (m.a_ref && m.a_ref->mem->kind != MEM_BUF))
+        return refuse(why, "an operand is not a buffer");
+    a = m.a ? m.a->type.axes : slot_axes(m.a_ref);
+    b = slot_axes(m.b);
+    if (op->naxes == 0 || along.n != op->naxes)
+        return refuse(why, "axes are missing");
+    if (!axes_subset(along, axes_intersect(a, b)))
+        return refuse(why, "a contracted axis is not in both operands");
+    if (!axes_union(axes_minus(a, along), axes_minus(b, along), &out->axes))
+        return refuse(why, "too many axes");
+    if (m.acc && !axes_subset(m.acc->type.axes, out->axes))
+        return refuse(why, "the accumulator has another shape");
+    out->dtype = m.acc ? m.acc->type.dtype : declared(op, i);
+    out->is_async = true;
+    return true;
+}
+
 static bool infer_inside(const Op *op, Type *out, const char **why) {
     out->dtype = DT_BOOL;
     if (op->naxes) {
@@ -194,6 +226,15 @@ bool op_infer(const Kernel *k, const Op *op, int i, Type *out, const char **why)
         return true;
     case RULE_GET:
         return infer_get(op, out, why);
+    case RULE_MMA:
+        return infer_mma(op, i, out, why);
+    case RULE_MMA_WAIT:
+        if (op->nin != 1 || !op->in[0]->type.is_async)
+            return refuse(why, "an async value is needed");
+        *out = op->in[0]->type;
+        out->layout = NULL;
+        out->is_async = op->res[i]->type.is_async; // while issues are left in flight, or done
+        return true;
     }
     return refuse(why, "no such rule");
 }

@@ -165,6 +165,8 @@ typedef enum CmpKind { CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_GT, CMP_GE, CMP_COUNT
 typedef enum ArgKind { ARG_MAX, ARG_MIN, ARG_COUNT } ArgKind;
 typedef enum ScanKind { SCAN_SUM, SCAN_PROD, SCAN_MAX, SCAN_COUNT } ScanKind;
 typedef enum OrderKind { ORDER_ROW, ORDER_GROUPED, ORDER_LONGEST, ORDER_HILBERT, ORDER_COUNT } OrderKind;
+typedef enum FenceKind { FENCE_ASYNC, FENCE_GPU, FENCE_CLUSTER, FENCE_COUNT } FenceKind;
+typedef enum RoleKind { ROLE_PRODUCER, ROLE_CONSUMER, ROLE_COUNT } RoleKind;
 typedef enum BufKind { BUF_SHARED, BUF_LOCAL, BUF_COUNT } BufKind;
 typedef enum AtomicKind {
     ATOMIC_ADD, ATOMIC_MAX, ATOMIC_MIN, ATOMIC_AND, ATOMIC_OR, ATOMIC_XOR, ATOMIC_XCHG, ATOMIC_COUNT
@@ -193,6 +195,8 @@ typedef enum OpForm {
     FORM_GET,     // res = get @b(pos) : type                    in = [pos], mem[0]
     FORM_PUT,     // put @b(pos), v                              in = [pos], v
     FORM_COPY,    // copy @t[idx] to @b(pos) [signal @c] or copy @b(pos) to @t[idx]; mem[0] from, mem[1] to, mem[2] signal
+    FORM_MMA,     // res = mma.issue[axes] a, b [, acc] : async type   a, b: %v or @b(pos), b always a buffer;
+                  //   in = [a or its pos], [pos of b], [acc]; mem = [a], b (see op_mma_parts)
 } OpForm;
 
 // Traits; see ops.def.
@@ -210,7 +214,7 @@ typedef enum TypeRule {
     RULE_SELECT, // bool, then two of the result's dtype
     RULE_SHIFT,  // as SAME, but the shift count may be any integer type
     RULE_CMP, RULE_CAST, RULE_RAND, RULE_TAKE, RULE_REDUCE, RULE_ARGREDUCE, RULE_SCAN, RULE_DOT, RULE_LOAD,
-    RULE_CONVERT, RULE_GET,
+    RULE_CONVERT, RULE_GET, RULE_MMA, RULE_MMA_WAIT,
 } TypeRule;
 
 typedef enum AttrId {
@@ -425,6 +429,12 @@ Value *op_carry_init(const Op *op, int i);
 Value *op_carry_arg(const Op *op, int i); // the region's argument of carried value i
 Value *op_binder_lo(const Op *op, int i);
 Value *op_binder_hi(const Op *op, int i);
+// The operands of mma.issue: registers or a buffer; acc NULL starts from 0.
+typedef struct MmaParts {
+    Value *a, *acc;          // a NULL: in a buffer
+    const MemRef *a_ref, *b; // b NULL: malformed
+} MmaParts;
+MmaParts op_mma_parts(const Op *op);
 Value *op_load_else(const Op *op);        // NULL when the fill is 0
 Value *op_store_value(const Op *op);
 Op *region_yield(const Region *r);        // last op when it is a yield, else NULL

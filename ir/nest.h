@@ -5,6 +5,9 @@
 
 #include "ir/pass.h"
 
+// A held row of up to this many elements belongs to one warp: reductions need no shared memory.
+enum { ROW_OF_A_WARP = 1024 };
+
 typedef struct AxisWindow {
     Value *lo, *hi; // NULL: not bound here
     const Op *binder;

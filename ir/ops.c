@@ -11,6 +11,8 @@ static const char *const arg_kinds[] = {"max", "min", NULL};
 static const char *const scan_kinds[] = {"sum", "prod", "max", NULL};
 static const char *const order_kinds[] = {"row", "grouped", "longest", "hilbert", NULL};
 static const char *const buf_kinds[] = {"shared", "local", NULL};
+static const char *const fence_kinds[] = {"async", "gpu", "cluster", NULL};
+static const char *const role_kinds[] = {"producer", "consumer", NULL};
 static const char *const atomic_kinds[] = {"add", "max", "min", "and", "or", "xor", "xchg", NULL};
 
 _Static_assert(sizeof reduce_kinds / sizeof *reduce_kinds == RED_COUNT + 1, "reduce kinds");
@@ -19,6 +21,8 @@ _Static_assert(sizeof arg_kinds / sizeof *arg_kinds == ARG_COUNT + 1, "argreduce
 _Static_assert(sizeof scan_kinds / sizeof *scan_kinds == SCAN_COUNT + 1, "scan kinds");
 _Static_assert(sizeof order_kinds / sizeof *order_kinds == ORDER_COUNT + 1, "order kinds");
 _Static_assert(sizeof buf_kinds / sizeof *buf_kinds == BUF_COUNT + 1, "buf kinds");
+_Static_assert(sizeof fence_kinds / sizeof *fence_kinds == FENCE_COUNT + 1, "fence kinds");
+_Static_assert(sizeof role_kinds / sizeof *role_kinds == ROLE_COUNT + 1, "role kinds");
 _Static_assert(sizeof atomic_kinds / sizeof *atomic_kinds == ATOMIC_COUNT + 1, "atomic kinds");
 
 #define KINDS_NONE   NULL
@@ -29,6 +33,8 @@ _Static_assert(sizeof atomic_kinds / sizeof *atomic_kinds == ATOMIC_COUNT + 1, "
 #define KINDS_ORDER  order_kinds
 #define KINDS_BUF    buf_kinds
 #define KINDS_ATOMIC atomic_kinds
+#define KINDS_FENCE  fence_kinds
+#define KINDS_ROLE   role_kinds
 
 #define T_P TRAIT_PURE
 #define T_E TRAIT_ELEMENTWISE

@@ -210,6 +210,17 @@ static void read_copy(Parser *p, OpDraft *d) {
         read_memref(p, d);
 }
 
+// Operands in registers and buffers; @b(p) also names a slot whose `in` is its position.
+static void read_mma(Parser *p, OpDraft *d) {
+    read_bracket_axes(p, d);
+    do {
+        if (p->tok.kind == TOK_MEM)
+            read_memref(p, d);
+        else
+            add_in(p, d, parse_ref(p));
+    } while (parse_take(p, ','));
+}
+
 static void read_operands(Parser *p, OpDraft *d) {
     switch (d->row->form) {
     case FORM_PLAIN:
@@ -271,6 +282,9 @@ static void read_operands(Parser *p, OpDraft *d) {
         break;
     case FORM_COPY:
         read_copy(p, d);
+        break;
+    case FORM_MMA:
+        read_mma(p, d);
         break;
     }
 }

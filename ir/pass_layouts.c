@@ -269,6 +269,22 @@ static void find_largest(void *user, Op *op) {
     }
 }
 
+// A short row that is held whole and lies along the contiguous axis, with rows for every warp.
+static bool rows_of_warps(const Assign *a, const AxisSize *sizes, int n) {
+    const Axis *row = a->k->axis[sizes[0].axis];
+    return n == 2 && row->hi && !row->is_dim && sizes[0].size <= ROW_OF_A_WARP &&
+           sizes[1].size % (uint32_t)a->warps == 0;
+}
+
+static const Layout *rows_layout(Assign *a, const AxisSize *sizes, int n, uint32_t vec) {
+    AxisSize warp[2] = {sizes[0], {sizes[1].axis, sizes[1].size / (uint32_t)a->warps}};
+    AxisSize warps = {sizes[1].axis, (uint32_t)a->warps};
+    const Layout *inner =
+        layout_blocked(a->table, warp, (unsigned)n, vec, (uint32_t)a->ctx->target->lanes, 1);
+    const Layout *outer = layout_blocked(a->table, &warps, 1, 1, 1, (uint32_t)a->warps);
+    return inner && outer ? layout_product(a->table, inner, outer) : NULL;
+}
+
 static const Layout *default_layout(Assign *a, AxisSet s) {
     const TargetDesc *t = a->ctx->target;
     AxisSize sizes[AXES_MAX];
@@ -288,6 +304,8 @@ static const Layout *default_layout(Assign *a, AxisSet s) {
     uint32_t threads = (uint32_t)(t->lanes * a->warps);
     while (vec > 1 && (sizes[0].size % vec != 0 || elements(sizes, n) < vec * threads))
         vec /= 2;
+    if (rows_of_warps(a, sizes, n))
+        return rows_layout(a, sizes, n, vec ? vec : 1);
     return layout_blocked(a->table, sizes, (unsigned)n, vec ? vec : 1, (uint32_t)t->lanes,
                           (uint32_t)a->warps);
 }

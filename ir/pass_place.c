@@ -227,6 +227,7 @@ static bool nest_place(PassCtx *ctx, Kernel *k, Op *par) {
     op_set_str(k, launch, ATTR_entry, entry_name(&p, launches_before(k->body, launch, &found)));
     op_set_int(k, launch, ATTR_warps,
                op_attr_int(par, ATTR_warps) ? op_attr_int(par, ATTR_warps) : 1);
+    op_set_int(k, launch, ATTR_resident, op_attr_int(par, ATTR_resident));
     Builder in = ir_builder_at_end(k, launch->region[0]);
     in.span = par->span;
     if (par->nbinders > 0)

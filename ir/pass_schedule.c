@@ -18,7 +18,8 @@ enum {
     VECTORS_PER_THREAD = 4,
     ELEMENTWISE_THREADS = 128,
     ROW_ELEMENTS_PER_THREAD = 16,
-    CPU_TILE_VECTORS = 8
+    CPU_TILE_VECTORS = 8,
+    ROW_WARPS = 4
 };
 // Accumulators of a product that a thread should hold at most: the fragments and the epilogue need
 // as many again.
@@ -147,18 +148,24 @@ static void spread(PassCtx *ctx, Kernel *k, Op *par, const Nest *n, uint64_t ele
     }
 }
 
+// Rows up to ROW_OF_A_WARP elements: a warp holds one or more of them. Longer ones: all warps share
+// a row.
 static int schedule_rows(PassCtx *ctx, Kernel *k, Op *par, const Nest *n, uint64_t held) {
     const TargetDesc *t = ctx->target;
+    if (t->family == TARGET_CPU) {
+        uint64_t elements = (uint64_t)t->lanes * CPU_TILE_VECTORS;
+        spread(ctx, k, par, n, elements > held ? elements / held : 1, UINT32_MAX);
+        return 1;
+    }
     uint64_t per_warp = (uint64_t)t->lanes * ROW_ELEMENTS_PER_THREAD;
-    uint64_t warps = held / per_warp;
-    warps = warps < 4 ? 4 : warps > 16 ? 16 : warps;
-    if (t->family == TARGET_CPU)
-        warps = 1;
-    uint64_t elements = warps * per_warp;
-    if (t->family == TARGET_CPU)
-        elements = (uint64_t)t->lanes * CPU_TILE_VECTORS;
-    spread(ctx, k, par, n, elements > held ? elements / held : 1, UINT32_MAX);
-    return (int)pow2_floor(warps);
+    if (held <= ROW_OF_A_WARP) {
+        uint64_t rows = per_warp > held ? per_warp / held : 1;
+        spread(ctx, k, par, n, ROW_WARPS * rows, UINT32_MAX);
+        return ROW_WARPS;
+    }
+    spread(ctx, k, par, n, 1, UINT32_MAX);
+    uint64_t warps = pow2_floor(held / per_warp);
+    return (int)(warps > (uint64_t)t->max_warps ? (uint64_t)t->max_warps : warps);
 }
 
 static int schedule_elementwise(PassCtx *ctx, Kernel *k, Op *par, const Nest *n) {
@@ -198,6 +205,24 @@ static uint64_t tile_size(const Kernel *k, AxisSet axes) {
     return n;
 }
 
+// Warps that a multiprocessor should hold: enough to hide latency, few enough for the registers
+// that a thread needs: 80 of 64K for rows and elementwise. A product gets two programs where its
+// fragments are short and its addresses simple (128 registers), else one.
+static int resident_programs(const Kernel *k, const Nest *n, int warps) {
+    enum { WARPS = 24, PRODUCT_WARPS = 16, SHORT_CONTRACTION = 32 };
+    int most = WARPS;
+    if (n->ndots > 0) {
+        most = PRODUCT_WARPS;
+        for (int i = 0; i < n->dot->naxes; i++)
+            if (n->dot->axes[i]->size > SHORT_CONTRACTION)
+                most = 1;
+        for (int i = 0; i < k->nparam; i++)
+            if (k->param[i].kind == PARAM_TENSOR && k->param[i].mem->inner < 0)
+                most = 1;
+    }
+    return most > warps ? most / warps : 1;
+}
+
 static bool nest_schedule(PassCtx *ctx, Kernel *k, Op *par) {
     Nest n = nest_of(par);
     int warps;
@@ -216,8 +241,10 @@ static bool nest_schedule(PassCtx *ctx, Kernel *k, Op *par) {
         warps = schedule_elementwise(ctx, k, par, &n);
     }
     bool cpu = ctx->target->family == TARGET_CPU;
-    op_set_int(k, par, ATTR_warps,
-               cpu ? 1 : nest_warps(ctx, k, warps, accumulators, ACCUMULATORS_PER_THREAD));
+    warps = cpu ? 1 : nest_warps(ctx, k, warps, accumulators, ACCUMULATORS_PER_THREAD);
+    op_set_int(k, par, ATTR_warps, warps);
+    if (!cpu)
+        op_set_int(k, par, ATTR_resident, resident_programs(k, &n, warps));
     return true;
 }
 

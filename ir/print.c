@@ -386,6 +386,20 @@ static void put_copy(Printer *p, const Op *op) {
     }
 }
 
+static void put_mma(Printer *p, const Op *op) {
+    MmaParts m = op_mma_parts(op);
+    put_bracket_axes(p, op);
+    text_str(&p->t, " ");
+    if (m.a)
+        print_value(&p->t, m.a);
+    for (int i = 0; i < op->nmem; i++) {
+        text_str(&p->t, i || m.a ? ", " : "");
+        put_memref(p, op, i);
+    }
+    if (m.acc)
+        put_values(p, 1, &m.acc, ", ");
+}
+
 static void put_operands(Printer *p, const Op *op) {
     switch (op_info(op->kind)->form) {
     case FORM_PLAIN:
@@ -446,6 +460,9 @@ static void put_operands(Printer *p, const Op *op) {
         break;
     case FORM_COPY:
         put_copy(p, op);
+        break;
+    case FORM_MMA:
+        put_mma(p, op);
         break;
     }
 }

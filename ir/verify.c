@@ -266,6 +266,24 @@ static bool regions_fit(Verify *v, const Op *op) {
     return true;
 }
 
+// Roles share the program's warps out, in order.
+static bool verify_roles(Verify *v, const Op *op) {
+    const Op *around = op->parent->owner;
+    if (op->kind == OP_ROLE)
+        return (around && around->kind == OP_ROLES && op_attr_int(op, ATTR_warps) > 0) ||
+               verify_fail(v, "a role stands in `roles` and has `warps`");
+    int64_t warps = 0;
+    for (const Op *role = op->region[0]->first; role; role = role->next) {
+        if (role->kind != OP_ROLE)
+            return verify_fail(v, "only roles stand in `roles`");
+        warps += op_attr_int(role, ATTR_warps);
+    }
+    bool fits = !around || around->kind != OP_LAUNCH || op_attr_int(around, ATTR_warps) == warps;
+    if (warps == 0 || !fits)
+        return verify_fail(v, "the roles do not share out the warps of the launch");
+    return true;
+}
+
 static bool verify_regions(Verify *v, const Op *op) {
     if (!regions_fit(v, op))
         return false;
@@ -281,6 +299,8 @@ static bool verify_regions(Verify *v, const Op *op) {
     if (op->kind == OP_LAUNCH && (op->nbinders != 1 || op->binder[0].axis || op->nres))
         return verify_fail(v, "a launch has one scalar binder and no result");
     if (op->kind == OP_LAUNCH && op->region[0]->first && !verify_captures(v, op))
+        return false;
+    if ((op->kind == OP_ROLES || op->kind == OP_ROLE) && !verify_roles(v, op))
         return false;
     const Attr *lag = op_attr(op, ATTR_lag);
     for (int i = 0; i < op->nbinders; i++)

@@ -287,6 +287,38 @@ static bool check_buf(Verify *v, const Op *op) {
     return true;
 }
 
+// A value in flight is chained into the next issue, waited for, carried or yielded (rule A1).
+static bool check_async(Verify *v, const Op *op) {
+    OpForm form = op_info(op->kind)->form;
+    for (int i = 0; i < op->nin; i++) {
+        if (!op->in[i]->type.is_async)
+            continue;
+        bool chained = op->kind == OP_MMA_ISSUE && op_mma_parts(op).acc == op->in[i];
+        bool carried = form == FORM_BINDERS && i >= op->nin - op->ncarry;
+        if (!chained && !carried && op->kind != OP_MMA_WAIT && op->kind != OP_YIELD)
+            return verify_fail(v, "protocol rule A1: %%%s is in flight",
+                               op->in[i]->name ? op->in[i]->name : "?");
+    }
+    return true;
+}
+
+static bool check_mma(Verify *v, const Op *op) {
+    MmaParts m = op_mma_parts(op);
+    if (op->nmem < 1 || op->nmem > 2)
+        return verify_fail(v, "one or two operands are buffers");
+    int want = (m.a != NULL) + (m.acc != NULL);
+    for (int i = 0; i < op->nmem; i++) {
+        if (op->mem[i].mem->kind != MEM_BUF)
+            return verify_fail(v, "@%s is not a buffer", op->mem[i].mem->name);
+        if (!buffer_ref(v, op, &op->mem[i]))
+            return false;
+        want += op->mem[i].pos >= 0;
+    }
+    if (op->nin != want || (op->nmem == 1 && !m.a))
+        return verify_fail(v, "two operands and at most one accumulator are expected");
+    return true;
+}
+
 static bool check_form(Verify *v, const Op *op) {
     const OpInfo *row = op_info(op->kind);
     if (row->nin >= 0 && op->nin != row->nin && row->form != FORM_CHANOP)
@@ -333,6 +365,8 @@ static bool check_form(Verify *v, const Op *op) {
         return check_get_put(v, op, true);
     case FORM_COPY:
         return check_copy(v, op);
+    case FORM_MMA:
+        return check_mma(v, op);
     }
     return verify_fail(v, "no such form");
 }
@@ -480,6 +514,6 @@ bool verify_op(Verify *v) {
     bool defines = row->form == FORM_TEMP || row->form == FORM_BUF || row->form == FORM_CHAN;
     if (defines != (op->def_mem != NULL))
         return verify_fail(v, "the op defines %s memory", defines ? "a" : "no");
-    return axes_known(v, op) && memrefs_known(v, op) && check_form(v, op) && check_attrs(v, op) &&
+    return axes_known(v, op) && memrefs_known(v, op) && check_form(v, op) && check_async(v, op) && check_attrs(v, op) &&
            check_stage(v, op) && check_types(v, op);
 }

@@ -191,14 +191,14 @@ static void run_all(const char *target, const char *stop_after) {
     release(&reference);
 }
 
-Test(passes, nests, .timeout = 120) {
+Test(passes, nests) {
     run_all("sm_80", "fuse");
 }
 
-Test(passes, gpu_placed, .timeout = 300) {
+Test(passes, gpu_placed) {
     run_all("sm_80", "protocol");
 }
 
-Test(passes, cpu_placed, .timeout = 300) {
+Test(passes, cpu_placed) {
     run_all("cpu", "protocol");
 }

@@ -65,7 +65,8 @@ static void kernel_attributes(Target *t, V f, int n, const AbiParam *params) {
     char number[16];
     snprintf(number, sizeof number, "%d", t->warps * t->desc->lanes);
     string_attribute(t, f, "nvvm.maxntid", number);
-    string_attribute(t, f, "nvvm.minctasm", "1");
+    snprintf(number, sizeof number, "%d", (int)op_attr_int(t->launch, ATTR_resident));
+    string_attribute(t, f, "nvvm.minctasm", number);
     for (int i = 0; i < n; i++) {
         if (params[i].kind != ABI_POINTER)
             continue;
