@@ -19,6 +19,7 @@ enum { HOST_SCRATCH = 5, HOST_SCRATCH_BYTES = 2048 };
 
 typedef struct HostState {
     LLVMTargetMachineRef machine;
+    bool is_large; // too large for optimisation
     // The function being built.
     LLVMBasicBlockRef entry; // allocas; ends in a branch once the kernel is complete
     LLVMBasicBlockRef first; // where the entry goes

@@ -12,7 +12,7 @@
 // --- module ------------------------------------------------------------------------------------
 
 // Code for this very machine where it runs at once, else for what most machines have.
-static LLVMTargetMachineRef machine_new(Target *t) {
+static LLVMTargetMachineRef machine_new(Target *t, bool optimise) {
     char *triple = LLVMGetDefaultTargetTriple(), *error = NULL;
     LLVMTargetRef target = NULL;
     LLVMTargetMachineRef machine = NULL;
@@ -21,9 +21,7 @@ static LLVMTargetMachineRef machine_new(Target *t) {
     char *features = native ? LLVMGetHostCPUFeatures() : NULL;
     bool x86 = strstr(triple, "x86_64") != NULL;
     if (LLVMGetTargetFromTriple(triple, &target, &error) == 0) {
-        LLVMCodeGenOptLevel level = host_is_sim(t) || t->options->opt_level == 0
-                                        ? LLVMCodeGenLevelNone
-                                        : LLVMCodeGenLevelDefault;
+        LLVMCodeGenOptLevel level = optimise ? LLVMCodeGenLevelDefault : LLVMCodeGenLevelNone;
         machine = LLVMCreateTargetMachine(target, triple,
                                           native ? cpu
                                           : x86  ? "x86-64-v3"
@@ -44,7 +42,7 @@ static bool host_module_begin(Target *t) {
     backend_llvm_start();
     HostState *s = ARENA_NEW(t->arena, HostState);
     t->state = s;
-    s->machine = machine_new(t);
+    s->machine = machine_new(t, !host_is_sim(t) && t->options->opt_level > 0);
     if (!s->machine)
         return false;
     if (!t->module)
@@ -58,12 +56,47 @@ static bool host_module_begin(Target *t) {
     return true;
 }
 
+// Instructions of the largest function.
+static int64_t module_size(Target *t) {
+    int64_t most = 0;
+    for (V f = LLVMGetFirstFunction(t->module); f; f = LLVMGetNextFunction(f)) {
+        int64_t n = 0;
+        LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f);
+        for (; b; b = LLVMGetNextBasicBlock(b))
+            for (V i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i))
+                n++;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+// LLVM's time grows faster than the code. Tiles far beyond the vector registers run slowly anyway:
+// they get a quick translation, and what would take minutes is refused.
+static bool size_check(Target *t) {
+    enum { LARGE = 30000, HUGE_SIZE = 150000 };
+    HostState *s = host_state(t);
+    int64_t size = host_is_sim(t) ? 0 : module_size(t);
+    if (size > HUGE_SIZE) {
+        target_fail(t, "a program of %lld vector operations: its tiles are too large",
+                    (long long)size);
+        return false;
+    }
+    s->is_large = size > LARGE;
+    if (s->is_large && t->options->opt_level > 0) {
+        LLVMDisposeTargetMachine(s->machine);
+        s->machine = machine_new(t, false);
+    }
+    return s->machine != NULL;
+}
+
 static bool run_passes(Target *t) {
     static const char *const pipelines[] = {NULL, "default<O1>", "default<O2>", "default<O3>"};
     int level = t->options->opt_level;
     const char *passes = level < 0 ? NULL : pipelines[level > 3 ? 3 : level];
     if (host_is_sim(t) || !passes)
         return true;
+    if (host_state(t)->is_large)
+        passes = "function(sroa,early-cse,instcombine)";
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
     LLVMErrorRef error = LLVMRunPasses(t->module, passes, host_state(t)->machine, options);
     LLVMDisposePassBuilderOptions(options);
@@ -97,7 +130,7 @@ static bool emit(Target *t, BackendOutput *out) {
     if (broken)
         target_fail(t, "internal error, invalid LLVM IR: %s", error);
     LLVMDisposeMessage(error);
-    if (broken || !run_passes(t))
+    if (broken || !size_check(t) || !run_passes(t))
         return false;
     switch (t->options->emit) {
     case BACKEND_LLVM: {
