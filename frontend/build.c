@@ -158,10 +158,10 @@ static Value *neutral(OpKind op, Value *a, Value *b) {
 }
 
 Val build_unary(Fe *fe, OpKind op, Val x, DType type, Span span) {
-    if (x.kind == VAL_LITERAL && op == OP_NEG)
+    if (val_is_number(x) && op == OP_NEG)
         return x.is_float ? val_float(-x.f) : val_int((int64_t)(0 - (uint64_t)x.i));
     const char *hint = hint_take(fe);
-    AxisSet axes = x.kind == VAL_VALUE ? x.axes : axes_none();
+    AxisSet axes = x.axes;
     Value *v = val_cast(fe, x, type, span);
     if (v->kind == VALUE_CONST && op == OP_NEG)
         return val_with_axes(
@@ -181,7 +181,7 @@ Val build_unary(Fe *fe, OpKind op, Val x, DType type, Span span) {
 Val build_binary(Fe *fe, OpKind op, Val x, Val y, DType type, Span span) {
     Val folded;
     warn_overflow(fe, op, type, x, y, span);
-    if (x.kind == VAL_LITERAL && y.kind == VAL_LITERAL) {
+    if (val_is_number(x) && val_is_number(y)) {
         if (fold_literals(op, x, y, &folded))
             return folded;
     }

@@ -94,7 +94,7 @@ typedef struct BuiltinCall {
     const Builtin *row;
     const Expr *e;
     uint32_t n;
-    Val arg[TUPLE_MAX];
+    Val arg[ARGS_MAX];
     AxisSet axes;
     Axis *axis[AXES_MAX];
     int naxes;
@@ -156,6 +156,8 @@ static Val fma_call(Fe *fe, BuiltinCall *c) {
 
 static Val abs_call(Fe *fe, BuiltinCall *c) {
     Val v = c->arg[0];
+    if (v.choice)
+        v = val_settle(fe, v);
     if (v.kind == VAL_LITERAL)
         return v.is_float ? val_float(v.f < 0 ? -v.f : v.f) : val_int(v.i < 0 ? -v.i : v.i);
     if (val_dtype(v) == DT_BOOL) {

@@ -235,19 +235,37 @@ static bool check_escape(Fe *fe, const Decl *fn, Val v, Span span) {
     return true;
 }
 
+bool fn_enter(Fe *fe, const Decl *decl, Span span) {
+    for (uint32_t i = 0; i < fe->fn_level; i++)
+        if (fe->active[i] == decl) {
+            Diag *d = fe_error(fe, DIAG_RECURSION, span, "`%s` needs itself", decl->name.text);
+            diag_note(fe->diags, d, decl->name.span, "`%s` is declared here", decl->name.text);
+            return false;
+        }
+    if (fe->fn_level == FN_DEPTH || fe->kernel->nvalue > VALUES_MAX) {
+        if (!fe->too_large)
+            fe_error(fe, DIAG_TOO_DEEP, span, "calls of `%s` make the kernel too large",
+                     decl->name.text);
+        fe->too_large = true;
+        return false;
+    }
+    fe->active[fe->fn_level++] = decl;
+    return true;
+}
+
+void fn_leave(Fe *fe) {
+    fe->fn_level--;
+}
+
 static Val fn_inline(Fe *fe, Call *c, Span span, const char *hint) {
     const Decl *fn = c->fn.decl;
-    if (fe->fn_level >= FN_DEPTH) {
-        fe_error(fe, DIAG_RECURSION, span,
-                 "calls of `%s` are nested too deeply; a fn may not call itself", fn->name.text);
+    if (!fn_enter(fe, fn, span))
         return val_poison();
-    }
     uint32_t mark, floor = fe->floor;
     SourceModule *names = fe->names;
     scope_open(fe, &mark);
     fe->floor = mark;
     fe->names = c->fn.module;
-    fe->fn_level++;
     for (uint32_t i = 0; i < c->naxes; i++) {
         Entry *e = scope_add(fe, ENTRY_AXIS, fn->fn.axes.data[i]);
         e->axis = c->axes[i];
@@ -260,7 +278,7 @@ static Val fn_inline(Fe *fe, Call *c, Span span, const char *hint) {
         DType to = type_find(fe, fn->fn.result);
         r = val_coerce(fe, r, to, false, fn->fn.result->span, "the result");
     }
-    fe->fn_level--;
+    fn_leave(fe);
     fe->names = names;
     fe->floor = floor;
     scope_close(fe, mark);

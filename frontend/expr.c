@@ -8,21 +8,18 @@
 #include <string.h>
 
 Val const_value(Fe *fe, Global g, Span span) {
-    if (fe->fn_level >= FN_DEPTH) {
-        fe_error(fe, DIAG_RECURSION, span, "`%s` is defined by itself", g.decl->name.text);
+    if (!fn_enter(fe, g.decl, span))
         return val_poison();
-    }
     SourceModule *names = fe->names;
     uint32_t floor = fe->floor;
     bool in_index = fe->in_index;
     fe->names = g.module;
     fe->floor = fe->entries.len;
     fe->in_index = false;
-    fe->fn_level++;
     const Expr *e = g.decl->constant.value;
     DType type = type_find(fe, g.decl->constant.type);
     Val v = val_coerce(fe, expr_any(fe, e), type, true, e->span, "the constant");
-    fe->fn_level--;
+    fn_leave(fe);
     fe->names = names;
     fe->floor = floor;
     fe->in_index = in_index;
@@ -262,6 +259,8 @@ static Val unary_expr(Fe *fe, const Expr *e, const char *hint) {
     case UNARY_NEG:
         if (type == DT_BOOL)
             break;
+        if (v.choice)
+            v = val_settle(fe, v), type = val_dtype(v);
         if (fe->in_index && dtype_is_integer(type))
             type = DT_INDEX;
         return build_unary(fe, OP_NEG, v, type, e->span);
@@ -270,8 +269,10 @@ static Val unary_expr(Fe *fe, const Expr *e, const char *hint) {
             break;
         return build_unary(fe, OP_NOT, v, type, e->span);
     case UNARY_BITNOT:
-        if (v.kind == VAL_LITERAL && !v.is_float)
+        if (val_is_number(v) && !v.is_float)
             return val_int(~v.i);
+        if (!v.is_float)
+            v = val_settle(fe, v), type = val_dtype(v);
         if (!dtype_is_integer(type))
             break;
         return build_unary(fe, OP_NOT, v, dtype_promote(type), e->span);
@@ -294,6 +295,16 @@ Val expr_bool(Fe *fe, const Expr *e, const char *what) {
     return val_poison();
 }
 
+/* Two literals to choose from are a literal too: `y = c ? 1 : 0` fits any y. */
+static Val choice_of(Fe *fe, Val test, Val yes, Val no, Span span) {
+    Choice *c = ARENA_NEW(fe->arena, Choice);
+    *c = (Choice){test, yes, no};
+    Val v = {.kind = VAL_LITERAL, .is_float = yes.is_float || no.is_float, .choice = c};
+    if (!val_union(fe, yes, no, span, &v.axes) || !val_union(fe, test, v, span, &v.axes))
+        return val_poison();
+    return v;
+}
+
 static Val cond_expr(Fe *fe, const Expr *e, const char *hint) {
     Val c = expr_bool(fe, e->cond.test, "what `?` asks");
     bool known;
@@ -305,6 +316,8 @@ static Val cond_expr(Fe *fe, const Expr *e, const char *hint) {
     Val b = expr_value(fe, e->cond.no);
     if (!val_ok(c) || !val_ok(a) || !val_ok(b))
         return val_poison();
+    if (a.kind == VAL_LITERAL && b.kind == VAL_LITERAL)
+        return choice_of(fe, c, a, b, e->span);
     DType type = val_meet(fe, a, b, true, e->span, "choice");
     if (type == DT_NONE)
         return val_poison();
@@ -318,7 +331,7 @@ static Val cast_expr(Fe *fe, const Expr *e, const char *hint) {
     if (!val_ok(v) || to == DT_NONE)
         return val_poison();
     if (v.kind == VAL_LITERAL)
-        return val_of(const_of(fe, to, v));
+        return val_with_axes(val_cast(fe, v, to, e->span), v.axes);
     if (v.v->type.dtype == to || v.v->kind == VALUE_CONST)
         return val_with_axes(val_cast(fe, v, to, e->span), v.axes);
     fe->b.span = e->span;
@@ -333,8 +346,7 @@ static Val tuple_expr(Fe *fe, const Expr *e) {
     return t;
 }
 
-Val expr_any(Fe *fe, const Expr *e) {
-    const char *hint = hint_take(fe);
+static Val expr_kind(Fe *fe, const Expr *e, const char *hint) {
     switch (e->kind) {
     case EXPR_ERROR:
         return val_poison();
@@ -373,6 +385,18 @@ Val expr_any(Fe *fe, const Expr *e) {
         return tuple_expr(fe, e);
     }
     return val_poison();
+}
+
+Val expr_any(Fe *fe, const Expr *e) {
+    const char *hint = hint_take(fe);
+    if (fe->depth >= EXPR_DEPTH) {
+        fe_error(fe, DIAG_TOO_DEEP, e->span, "this expression is nested too deeply");
+        return val_poison();
+    }
+    fe->depth++;
+    Val v = expr_kind(fe, e, hint);
+    fe->depth--;
+    return v;
 }
 
 Val expr_value(Fe *fe, const Expr *e) {

@@ -12,7 +12,12 @@
 
 #include "frontend/frontend.h"
 
-enum { FN_DEPTH = 64, TUPLE_MAX = 16 };
+enum {
+    FN_DEPTH = 64,
+    EXPR_DEPTH = 1400,    /* of expressions, with those of the fns that they call */
+    VALUES_MAX = 1 << 17, /* of a kernel */
+    ARGS_MAX = 8,         /* of a builtin */
+};
 
 typedef struct SourceModule SourceModule;
 struct SourceModule {
@@ -47,9 +52,11 @@ typedef enum ValKind {
 } ValKind;
 
 typedef struct Val Val;
+typedef struct Choice Choice;
 struct Val {
     ValKind kind;
-    bool is_float; /* LITERAL */
+    bool is_float;        /* LITERAL */
+    const Choice *choice; /* LITERAL: `c ? 1 : 0`, which has no type yet either; else NULL */
     int64_t i;
     double f;
     Value *v; /* VALUE */
@@ -59,6 +66,10 @@ struct Val {
     Val *items;
     Global fn;
     const Expr *text; /* STRING */
+};
+
+struct Choice {
+    Val test, yes, no; /* yes, no: literals */
 };
 
 typedef enum EntryKind {
@@ -129,9 +140,12 @@ typedef struct Fe {
     AccessVec accesses;
     VEC(Value *) guards; /* conditions that hold here: of the open `if`s of the nest */
     uint32_t fn_level;
-    uint32_t loops; /* open host loops */
-    bool in_index;  /* integer arithmetic is `index` */
-    Span sides[2];  /* operands of the operator at hand, for hints */
+    const Decl *active[FN_DEPTH]; /* fns and consts being evaluated */
+    uint32_t depth;               /* of the expression at hand */
+    bool too_large;               /* reported */
+    uint32_t loops;               /* open host loops */
+    bool in_index;                /* integer arithmetic is `index` */
+    Span sides[2];                /* operands of the operator at hand, for hints */
     const char *hint;
 } Fe;
 
@@ -162,6 +176,7 @@ Val val_int(int64_t i);
 Val val_float(double f);
 bool val_ok(Val v);
 bool val_is_literal(Val v);
+bool val_is_number(Val v); /* a literal that is known */
 bool val_const_int(Val v, int64_t *out);
 bool val_const_bool(Val v, bool *out);
 DType val_dtype(Val v);              /* DT_NONE for a literal */
@@ -210,6 +225,9 @@ void dot_precision(Fe *fe, Op *dot);
 /* The window of an axis: constants and dims where it is fixed, else begin and end. */
 void axis_bounds(Fe *fe, Axis *axis, Value **lo, Value **hi);
 Val call_expr(Fe *fe, const Expr *e);
+/* Enters a fn or const; false after a report: it is active already, or calls nest too deeply. */
+bool fn_enter(Fe *fe, const Decl *decl, Span span);
+void fn_leave(Fe *fe);
 Val fn_call(Fe *fe, Global fn, const Expr *e);
 Val fn_apply(Fe *fe, Global fn, uint32_t n, const Val *args, Span span);
 Val const_value(Fe *fe, Global g, Span span);

@@ -80,7 +80,8 @@ static SourceModule *module_load(Fe *fe, Str dotted, Span span) {
     if (!find_import(fe, dotted, &name, &text, &len)) {
         Diag *d = fe_error(fe, DIAG_NO_MODULE, span, "there is no module `%s`", dotted);
         diag_hint(fe->diags, d,
-                  "the library has std.nn, std.conv and std.math; `-I folder` adds yours");
+                  "the library has std.nn, std.conv, std.math, std.linalg and std.quant; `-I "
+                  "folder` adds yours");
         return NULL;
     }
     FileId file = source_add(fe->sources, name, text, len);

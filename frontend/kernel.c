@@ -469,9 +469,9 @@ static void lower_instance(Fe *fe, const Decl *decl, const Instance *instance) {
     fe->b = ir_builder_at_end(fe->kernel, fe->kernel->body);
     fe->names = fe->main;
     fe->entries.len = fe->axis_info.len = fe->accesses.len = fe->guards.len = 0;
-    fe->floor = fe->fn_level = fe->loops = 0;
+    fe->floor = fe->fn_level = fe->loops = fe->depth = 0;
     fe->nest = fe->prologue = NULL;
-    fe->in_index = false;
+    fe->in_index = fe->too_large = false;
     fe->hint = NULL;
     Params ps = {0};
     bind_generics(fe, instance);

@@ -39,8 +39,12 @@ bool val_is_literal(Val v) {
     return v.kind == VAL_LITERAL;
 }
 
+bool val_is_number(Val v) {
+    return v.kind == VAL_LITERAL && !v.choice;
+}
+
 bool val_const_int(Val v, int64_t *out) {
-    if (v.kind == VAL_LITERAL && !v.is_float) {
+    if (val_is_number(v) && !v.is_float) {
         *out = v.i;
         return true;
     }
@@ -134,6 +138,9 @@ Val val_force(Fe *fe, Val v, Span span) {
 }
 
 Value *const_of(Fe *fe, DType type, Val literal) {
+    const Choice *c = literal.choice;
+    if (c)
+        return build_select(fe, c->test, c->yes, c->no, type, fe->b.span).v;
     if (type == DT_BOOL)
         return ir_bool(fe->kernel, literal.is_float ? literal.f != 0 : literal.i != 0);
     if (dtype_is_float(type))
@@ -147,7 +154,7 @@ Value *const_of(Fe *fe, DType type, Val literal) {
 Val val_settle(Fe *fe, Val v) {
     if (v.kind != VAL_LITERAL)
         return v;
-    return val_of(const_of(fe, v.is_float ? DT_F32 : DT_INDEX, v));
+    return val_with_axes(const_of(fe, v.is_float ? DT_F32 : DT_INDEX, v), v.axes);
 }
 
 static Value *const_cast_to(Fe *fe, const Value *v, DType to) {
@@ -161,6 +168,7 @@ static Value *const_cast_to(Fe *fe, const Value *v, DType to) {
 }
 
 Value *val_cast(Fe *fe, Val v, DType to, Span span) {
+    fe->b.span = span;
     if (v.kind == VAL_LITERAL)
         return const_of(fe, to, v);
     if (v.v->type.dtype == to)
@@ -189,6 +197,8 @@ static bool converts(DType from, DType to, bool is_store) {
 }
 
 static bool literal_fits(Val v, DType to) {
+    if (v.choice)
+        return literal_fits(v.choice->yes, to) && literal_fits(v.choice->no, to);
     if (to == DT_BOOL)
         return false;
     if (dtype_is_float(to))
@@ -202,8 +212,8 @@ Val val_coerce(Fe *fe, Val v, DType to, bool is_store, Span span, const char *wh
         return val_poison();
     if (v.kind == VAL_LITERAL) {
         if (literal_fits(v, to))
-            return val_of(const_of(fe, to, v));
-        bool range = !v.is_float && dtype_is_integer(to);
+            return val_with_axes(val_cast(fe, v, to, span), v.axes);
+        bool range = !v.is_float && !v.choice && dtype_is_integer(to);
         Diag *d = range ? fe_error(fe, DIAG_NARROWING, span, "%s is %s, which does not hold %lld",
                                    what, dtype_name(to), (long long)v.i)
                         : fe_error(fe, DIAG_TYPE_MISMATCH, span, "%s is %s, this is %s", what,
@@ -267,8 +277,7 @@ DType dtype_promote(DType t) {
 }
 
 bool val_union(Fe *fe, Val a, Val b, Span span, AxisSet *out) {
-    AxisSet left = a.kind == VAL_VALUE ? a.axes : axes_none();
-    AxisSet right = b.kind == VAL_VALUE ? b.axes : axes_none();
+    AxisSet left = a.axes, right = b.axes;
     if (axes_union(left, right, out))
         return true;
     fe_error(fe, DIAG_TOO_MANY_AXES, span, "the result would have more than %d axes: %s and %s",

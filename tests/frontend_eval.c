@@ -336,3 +336,81 @@ Test(frontend_eval, functions_and_integers) {
     data_free(&a), data_free(&x), data_free(&p), data_free(&q), data_free(&i), data_free(&j);
     data_free(&d), data_free(&f), data_free(&m), data_free(&s);
 }
+
+Test(frontend_eval, choices_of_literals) {
+    Data x = data_floats(DT_F32, 3, (double[]){2, -3, 0});
+    Data y = data_new(DT_F32, 1, 3), i = data_new(DT_I32, 1, 3), h = data_new(DT_F16, 1, 3);
+    run_rule("choices", ARGS(arg_of(&x), arg_of(&y), arg_of(&i), arg_of(&h)));
+    expect_floats(&y, 3, (double[]){1, -1, 0});
+    expect_ints(&i, 3, (int64_t[]){3, 0, 0});
+    expect_floats(&h, 3, (double[]){3, -2.5, 0.5});
+    data_free(&x), data_free(&y), data_free(&i), data_free(&h);
+}
+
+/* --- the library ---------------------------------------------------------------------------- */
+
+static double activation(int row, double x) {
+    switch (row) {
+    case 0:
+        return fmax(x, 0);
+    case 1:
+        return x > 0 ? x : 0.01 * x;
+    case 2:
+        return fmin(fmax(x, 0), 6);
+    case 3:
+        return 1 / (1 + exp(-x));
+    case 4:
+        return x / (1 + exp(-x));
+    case 5:
+        return x * tanh(log1p(exp(x)));
+    case 6:
+        return x > 0 ? x : expm1(x);
+    case 7:
+        return x * fmin(fmax(x + 3, 0), 6) / 6;
+    case 8:
+        return gelu(x);
+    case 9:
+        return 0.5 * x * (1 + tanh(sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
+    case 10:
+        return log1p(exp(x));
+    case 11:
+        return exp(x);
+    case 12:
+        return tan(x);
+    case 13:
+        return x * x + x * x * x;
+    case 14:
+        return fmin(fmax(x, -0.5), 0.5);
+    case 15:
+        return x + 0.25 * (2 - x);
+    case 16:
+        return 0;
+    }
+    return (x > 0) - (x < 0);
+}
+
+Test(frontend_eval, library_activations) {
+    enum { N = 9, ROWS = 18 };
+    Data x = data_floats(DT_F32, N, (double[]){-4, -1.25, -0.5, -0.1, 0, 0.2, 0.75, 1.4, 7}),
+         y = data_new(DT_F32, 2, ROWS, N), want = data_new(DT_F32, 2, ROWS, N);
+    for (int i = 0; i < ROWS * N; i++)
+        scalar_store(want.t.data, i, scalar_float(DT_F32, activation(i / N, data_at(&x, i % N))));
+    run_file("tests/corpus/frontend/library.fk", "activations.f32", f32_only,
+             ARGS(arg_of(&x), arg_of(&y)));
+    assert_near(&y, &want, 2e-6);
+    data_free(&x), data_free(&y), data_free(&want);
+}
+
+Test(frontend_eval, library_unit_inverse) {
+    enum { K = 6 };
+    Data a = data_random(21, DT_F32, 1, K * K, 0, 0, 0), y = data_new(DT_F32, 2, K, K);
+    run_file("tests/corpus/frontend/library.fk", "inverse", f32_only, ARGS(arg_of(&a), arg_of(&y)));
+    for (int i = 0; i < K; i++)
+        for (int j = 0; j < K; j++) {
+            double sum = data_at(&y, i * K + j); /* (I + strict) times the result */
+            for (int k = 0; k < i; k++)
+                sum += data_at(&a, i * K + k) * data_at(&y, k * K + j);
+            cr_expect(fabs(sum - (i == j)) < 1e-4, "%d %d: %g", i, j, sum);
+        }
+    data_free(&a), data_free(&y);
+}

@@ -189,6 +189,16 @@ Test(frontend_golden, import_folders) {
     front_free(&f);
 }
 
+/* Every function of the library lowers, for every type of `float`. */
+Test(frontend_golden, library) {
+    Front f = front_new();
+    char *text = front_read(f.arena, "tests/corpus/frontend/library.fk");
+    front_lower(&f, "library.fk", text, NULL);
+    cr_expect_eq(diags_count(f.diags), 0, "%s", diags_text(f.diags, f.arena));
+    cr_expect_eq(f.module->nkernel, 11);
+    front_free(&f);
+}
+
 /* One kernel with `-D`s: how many instances, or which report. */
 static void check_defines(const char *define, int kernels, DiagId report) {
     const char *defines[] = {define, "k.D=8", "D=4", NULL};
