@@ -11,12 +11,6 @@
 
 enum { BUILD_PARAMS_MAX = 8 };
 
-// Criterion's runner sometimes loses 48 bytes of its own when tests run side by side.
-__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void) {
-    return "leak:libcriterion";
-}
-
 typedef struct Build {
     Target t;
     Uni value[BUILD_PARAMS_MAX]; // pointers

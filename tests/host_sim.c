@@ -42,8 +42,7 @@ static void offsets(int32_t off[32], int32_t base, int32_t step) {
         off[i] = base + i * step;
 }
 
-// --- coroutines
-// ---------------------------------------------------------------------------------------------------
+// --- coroutines --------------------------------------------------------------------------------
 
 typedef struct Count {
     Coro *coro;
@@ -72,8 +71,7 @@ Test(host_sim, coroutine) {
     coro_free(c.coro);
 }
 
-// --- shared memory and barriers
-// -----------------------------------------------------------------------------------
+// --- shared memory and barriers ----------------------------------------------------------------
 
 // Each warp stores its number, all meet unless args[0] is set, each reads its neighbour's.
 static void exchange(void *const *args, int64_t program, int32_t warp, SimWarp *w) {
@@ -247,8 +245,7 @@ Test(host_sim, seeds_repeat) {
     cr_assert_gt(different, 0);
 }
 
-// --- global memory
-// ------------------------------------------------------------------------------------------------
+// --- global memory -----------------------------------------------------------------------------
 
 static void global_copy(void *const *args, int64_t program, int32_t warp, SimWarp *w) {
     (void)program;
@@ -306,8 +303,7 @@ Test(host_sim, atomic_values) {
     cr_assert_eq(most, 31);
 }
 
-// --- asynchronous copies
-// ------------------------------------------------------------------------------------------
+// --- asynchronous copies -----------------------------------------------------------------------
 
 // args: source, mode (0 right; 1 no wait; 2 waits for too few; 3 other warp without barrier; 4
 // rewritten at once), out
@@ -357,8 +353,7 @@ Test(host_sim, copies) {
     expect_report(pipeline, args, 2, "unfinished copy of warp");
 }
 
-// --- matrices
-// -----------------------------------------------------------------------------------------------------
+// --- matrices ----------------------------------------------------------------------------------
 
 static void matrix_product(void *const *args, int64_t program, int32_t warp, SimWarp *w) {
     (void)program;
