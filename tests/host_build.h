@@ -9,7 +9,7 @@
 #include "backend/target.h"
 #include "ir/ir.h"
 
-enum { BUILD_PARAMS_MAX = 8 };
+enum { BUILD_PARAMS_MAX = 20 };
 
 typedef struct Build {
     Target t;

@@ -115,10 +115,10 @@ static void check_shape(const char *target, Shape s) {
 }
 
 Test(host_memory, shapes, .timeout = 300) {
-    static const DType types[] = {DT_F32, DT_BF16, DT_BOOL, DT_I64, DT_U8, DT_F16};
+    static const DType types[] = {DT_F32, DT_BF16, DT_BOOL, DT_I64};
     const char *target;
     EACH_TARGET(target)
-    for (int k = 0; k < 6; k++)
+    for (int k = 0; k < 4; k++)
         for (int width = 1; width <= 4; width *= 4) {
             DType d = types[k];
             int bytes = (int)dtype_bits(d) / 8, each = bytes * width;
