@@ -282,7 +282,7 @@ static void learn_window(Proof *p, const Value *iota) {
         learn(p, iota->axis->like->iota);
     if (!info->lo || !info->hi)
         return;
-    Mem *s0, *s1;
+    Mem *s0 = NULL, *s1 = NULL;
     Value *e0 = loaded_at(info->lo, &s0), *e1 = loaded_at(info->hi, &s1);
     if (e0 && e1 && s0 == s1 && is_plus_one(e1, e0)) {
         Value *e = single_variable(p->fe, e0);
