@@ -16,8 +16,9 @@ typedef struct Tile {
 // The window [begin, end) that an axis is bound to, i64.
 typedef struct Window {
     Uni begin, end;
-    uint32_t divisor; // a power of two that divides begin
-    bool nonneg;      // begin >= 0 is known
+    uint32_t divisor;     // a power of two that divides begin
+    uint32_t end_divisor; // and one that divides end; 0: none known
+    bool nonneg;          // begin >= 0 is known
 } Window;
 
 typedef struct Lower {
@@ -69,6 +70,11 @@ uint32_t axis_size_of(const Axis *axis);
 // A power of two that divides the value; facts, constants, windows.
 uint32_t lower_divisor(Lower *l, const Value *v);
 bool lower_nonneg(Lower *l, const Value *v);
+// i32 min(x, INT32_MAX), at least -1; x is i64.
+Uni lower_clamp_i32(Lower *l, Uni x);
+// lane + rest < left, in i32; lane may be NULL.
+Lane lower_below(Lower *l, Lane lane, int64_t rest, Uni left);
+Uni lower_sub(Lower *l, Uni a, Uni b);
 // Lanes whose copies count (free lane and warp bits are 0); NULL when all do.
 Lane lower_active(Lower *l, const Layout *layout);
 

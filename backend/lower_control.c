@@ -62,6 +62,15 @@ static Window window_at(Lower *l, const Axis *axis, Uni begin, Uni hi) {
     return (Window){.begin = begin, .end = end, .divisor = 1};
 }
 
+// What divides the end of a window: min(begin + size, hi).
+static uint32_t end_divisor(Lower *l, const Axis *axis, uint32_t begin_divisor, const Value *hi) {
+    uint32_t size = axis_size_of(axis), d = lower_divisor(l, hi);
+    uint32_t s = size & (~size + 1);
+    if (size)
+        d = d < s ? d : s;
+    return d < begin_divisor ? d : begin_divisor;
+}
+
 static uint32_t power_of(uint64_t x) {
     uint64_t low = x & (~x + 1);
     return low == 0 || low > (UINT64_C(1) << 30) ? UINT32_C(1) << 30 : (uint32_t)low;
@@ -102,6 +111,7 @@ static bool nest_open(Lower *l, const Op *op, Nest *nest, int ncarry, LLVMValueR
             if (binder->has_step)
                 s = lower_divisor(l, op->in[binder->first + 2]);
             w.divisor = d < s ? d : s;
+            w.end_divisor = end_divisor(l, binder->axis, w.divisor, op->in[binder->first + 1]);
             w.nonneg = lower_nonneg(l, lo_value);
             l->window[binder->axis->id] = w;
         } else {
@@ -212,6 +222,7 @@ void lower_with(Lower *l, const Op *op) {
         }
         Window w = window_at(l, binder->axis, lower_index(l, lo), lower_index(l, hi));
         w.divisor = lower_divisor(l, lo);
+        w.end_divisor = end_divisor(l, binder->axis, w.divisor, hi);
         w.nonneg = lower_nonneg(l, lo);
         saved[i] = l->window[binder->axis->id];
         l->window[binder->axis->id] = w;
@@ -235,6 +246,7 @@ void lower_axis(Lower *l, const Op *op) {
         return;
     Window w = window_at(l, axis, lower_index(l, axis->lo), lower_index(l, axis->hi));
     w.divisor = lower_divisor(l, axis->lo);
+    w.end_divisor = end_divisor(l, axis, w.divisor, axis->hi);
     w.nonneg = lower_nonneg(l, axis->lo);
     l->window[axis->id] = w;
 }

@@ -162,18 +162,40 @@ void lower_elementwise(Lower *l, const Op *op) {
 }
 
 // inside m: iota < end of the window; inside @t[...]: every index within its extent.
+static uint32_t least(uint32_t a, uint32_t b) {
+    return a < b ? a : b;
+}
+
+// Position below end - begin, in i32. Registers of one aligned block are inside or outside together
+// where begin and end are multiples of its size: they share one comparison.
+static void inside_window(Lower *l, const Axis *axis, const Layout *layout, Tile *tile) {
+    Window w = lower_window(l, axis);
+    Coord c = coord_of(l, layout, axis->id);
+    Uni begin = w.begin;
+    if (c.warp.v)
+        begin = uni_add(l->t, begin, uni_resize(l->t, c.warp, 64, false));
+    Uni left = lower_clamp_i32(l, lower_sub(l, w.end, begin));
+    uint32_t block =
+        c.overlap || w.end_divisor == 0 ? 1 : least(least(w.divisor, w.end_divisor), c.divisor);
+    for (int r = 0; r < tile->n && !l->t->failed; r++) {
+        uint32_t at = coord_register(layout, axis->id, (uint32_t)r) & ~(block - 1), rest;
+        for (int s = 0; s < r && !tile->reg[r]; s++)
+            if ((coord_register(layout, axis->id, (uint32_t)s) & ~(block - 1)) == at)
+                tile->reg[r] = tile->reg[s];
+        if (tile->reg[r])
+            continue;
+        Lane lane = coord_lane(l, &c, at, &rest);
+        tile->reg[r] = lower_below(l, lane, rest, left).v;
+    }
+}
+
 void lower_inside(Lower *l, const Op *op) {
     Target *t = l->t;
     Value *res = op->res[0];
     const Layout *layout = res->type.layout;
     Tile *tile = lower_result(l, res);
     if (op->nmem == 0) {
-        const Axis *axis = op->axes[0];
-        Window w = lower_window(l, axis);
-        Operand o = operand_of(l, axis->iota, layout);
-        Lane end = t->ops->splat(t, w.end);
-        for (int r = 0; r < tile->n && !t->failed; r++)
-            tile->reg[r] = lane_cmp(t, CMP_LT, DT_INDEX, operand_lane(l, &o, (uint32_t)r), end).v;
+        inside_window(l, op->axes[0], layout, tile);
         return;
     }
     const MemRef *ref = &op->mem[0];

@@ -209,7 +209,7 @@ Ptr access_pointer(Lower *l, TileAccess *a, uint32_t reg) {
 
 // --- predicates ---
 
-static Uni clamp_i32(Lower *l, Uni x) {
+Uni lower_clamp_i32(Lower *l, Uni x) {
     LLVMBuilderRef b = l->t->builder;
     Uni most = uni_int(l->t, 64, INT32_MAX), none = uni_int(l->t, 64, -1);
     LLVMValueRef v =
@@ -218,12 +218,12 @@ static Uni clamp_i32(Lower *l, Uni x) {
     return uni_resize(l->t, (Uni){v}, 32, true);
 }
 
-static Uni uni_sub(Lower *l, Uni a, Uni b) {
+Uni lower_sub(Lower *l, Uni a, Uni b) {
     return uni_is_int(b, 0) ? a : (Uni){LLVMBuildSub(l->t->builder, a.v, b.v, "")};
 }
 
 // lane + rest < left
-static Lane below(Lower *l, Lane lane, int64_t rest, Uni left) {
+Lane lower_below(Lower *l, Lane lane, int64_t rest, Uni left) {
     Target *t = l->t;
     if (!lane.v)
         lane = lane_int(t, DT_I32, rest);
@@ -240,7 +240,7 @@ static Lane dim_predicate(Lower *l, const TileAccess *a, const IndexDim *d, uint
     int64_t rest;
     Lane lane = dim_lane(l, d, a->layout, reg, &rest);
     if (d->nonneg)
-        return below(l, lane, rest, d->left);
+        return lower_below(l, lane, rest, d->left);
     Lane index = t->ops->splat(t, uni_add(t, d->uniform, uni_int(t, 64, rest)));
     if (lane.v)
         index = lane_op2(t, OP_ADD, DT_INDEX, index, lane_resize(t, lane, DT_I32, DT_INDEX));
@@ -257,7 +257,7 @@ Lane access_predicate(Lower *l, TileAccess *a, uint32_t reg) {
         const GuardTerm *g = &a->guard[i];
         uint32_t rest;
         Lane lane = coord_lane(l, &g->coord, coord_register(a->layout, g->axis, reg), &rest);
-        p = lane_and(l->t, p, below(l, lane, rest, g->left));
+        p = lane_and(l->t, p, lower_below(l, lane, rest, g->left));
     }
     return p;
 }
@@ -399,7 +399,7 @@ TileAccess access_of(Lower *l, const Op *op, const MemRef *ref, const Layout *la
         if (there)
             d->extent.v = LLVMBuildSelect(t->builder, there, d->extent.v, uni_int(t, 64, 0).v, "");
         if (d->check && d->affine && d->nonneg)
-            d->left = clamp_i32(l, uni_sub(l, d->extent, d->uniform));
+            d->left = lower_clamp_i32(l, lower_sub(l, d->extent, d->uniform));
         a.is_simple = a.is_simple && d->affine;
         for (int k = 0; k < d->nterm; k++)
             a.is_simple = a.is_simple && !d->term[k].coord.overlap;
@@ -415,7 +415,7 @@ TileAccess access_of(Lower *l, const Op *op, const MemRef *ref, const Layout *la
         Uni begin = w.begin;
         if (g->coord.warp.v)
             begin = uni_add(t, begin, uni_resize(t, g->coord.warp, 64, false));
-        g->left = clamp_i32(l, uni_sub(l, w.end, begin));
+        g->left = lower_clamp_i32(l, lower_sub(l, w.end, begin));
     }
     if (t->failed)
         return a;
