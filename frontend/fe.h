@@ -233,7 +233,7 @@ Val fn_apply(Fe *fe, Global fn, uint32_t n, const Val *args, Span span);
 Val const_value(Fe *fe, Global g, Span span);
 bool builtin_exists(const char *name);
 Val builtin_call(Fe *fe, const Expr *e);
-const char *builtin_nearest(Fe *fe, const char *name, int *distance);
+const char *builtin_nearest(const char *name, int *distance);
 
 /* --- statements (stmt.c, control.c, store.c) --- */
 void stmt_block(Fe *fe, const Block *block); /* in a scope of its own */

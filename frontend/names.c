@@ -170,7 +170,7 @@ static const char *nearest_name(Fe *fe, const char *name) {
             if (ast->decls.data[k]->kind == DECL_FN || ast->decls.data[k]->kind == DECL_CONST)
                 consider(name, ast->decls.data[k]->name.text, &best, &distance);
     }
-    const char *builtin = builtin_nearest(fe, name, &distance);
+    const char *builtin = builtin_nearest(name, &distance);
     return builtin ? builtin : best;
 }
 

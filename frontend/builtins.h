@@ -1,0 +1,73 @@
+/* What the files of the built-in functions share: the table's columns and a call being built. */
+#ifndef FUSE_FRONTEND_BUILTINS_H
+#define FUSE_FRONTEND_BUILTINS_H
+
+#include "frontend/fe.h"
+
+typedef enum Family {
+    FAMILY_MATH,
+    FAMILY_POW,
+    FAMILY_FMA,
+    FAMILY_ABS,
+    FAMILY_CHOOSE,
+    FAMILY_DIVIDE,
+    FAMILY_BITS,
+    FAMILY_LOG2I,
+    FAMILY_REDUCE,
+    FAMILY_MEAN,
+    FAMILY_VARIANCE,
+    FAMILY_ARG,
+    FAMILY_SCAN,
+    FAMILY_DOT,
+    FAMILY_WINDOW,
+    FAMILY_INSIDE,
+    FAMILY_PRESENT,
+    FAMILY_RAND,
+    FAMILY_ASSERT,
+    FAMILY_STATIC_ASSERT,
+    FAMILY_LATER
+} Family;
+
+typedef enum Brackets { BRACKETS_NO, BRACKETS_YES, BRACKETS_ANY } Brackets;
+
+typedef enum BuiltinId {
+#define BUILTIN(id, ...) BUILTIN_##id,
+#include "lang/builtins.def"
+#undef BUILTIN
+    BUILTIN_COUNT
+} BuiltinId;
+
+typedef struct Builtin {
+    const char *name;
+    Family family;
+    OpKind op;
+    Brackets brackets;
+    uint32_t least, most;
+    const char *shape;
+} Builtin;
+
+/* A call with its arguments evaluated. */
+typedef struct BuiltinCall {
+    BuiltinId id;
+    const Builtin *row;
+    const Expr *e;
+    uint32_t n;
+    Val arg[ARGS_MAX];
+    AxisSet axes;
+    Axis *axis[AXES_MAX];
+    int naxes;
+    const char *hint;
+} BuiltinCall;
+
+Span builtin_span(const BuiltinCall *c, uint32_t i); /* of argument i */
+/* The float type that argument i computes in; DT_NONE after a report. */
+DType builtin_float(Fe *fe, Val v, const BuiltinCall *c, uint32_t i);
+
+/* Families that work along axes (builtins_along.c). */
+Val builtin_reduce(Fe *fe, BuiltinCall *c);
+Val builtin_mean(Fe *fe, BuiltinCall *c, bool variance);
+Val builtin_arg(Fe *fe, BuiltinCall *c);
+Val builtin_scan(Fe *fe, BuiltinCall *c);
+Val builtin_dot(Fe *fe, BuiltinCall *c);
+
+#endif
