@@ -191,9 +191,9 @@ static FuseRtStatus run_first(const FuseDevice *d, Frame *f, Run *run, const Run
     return no_variant(f);
 }
 
-// With temporaries: first a dry run for their size (and every check), then the real one.
-static FuseRtStatus run_with_temps(FuseKernel *kernel, Frame *f, const RunTarget *target,
-                                   const Start *start, Run *run, int *variant) {
+// First a dry run, for the size of temporaries and every check, then the real one.
+static FuseRtStatus run_rehearsed(FuseKernel *kernel, Frame *f, const RunTarget *target,
+                                  const Start *start, Run *run, int *variant) {
     FuseDevice *d = kernel->module->device;
     FuseRtStatus status = run_first(d, f, run, NULL, 0, variant);
     if (status != FUSE_RT_OK)
@@ -227,8 +227,8 @@ static FuseRtStatus run_launches(FuseKernel *kernel, Frame *f, void *stream,
     Run run = {0};
     int variant = 0;
     if (status == FUSE_RT_OK)
-        status = f->instance->has_temps ? run_with_temps(kernel, f, &target, &start, &run, &variant)
-                                        : run_first(d, f, &run, &target, 0, &variant);
+        status = f->instance->rehearse ? run_rehearsed(kernel, f, &target, &start, &run, &variant)
+                                       : run_first(d, f, &run, &target, 0, &variant);
     if (cuda)
         device_leave(d, scope);
     else

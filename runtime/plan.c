@@ -186,7 +186,7 @@ static bool read_instance(Arena *arena, const Module *m, int first, int n, PlanF
         if (!plan_program(&init, p, error))
             return false;
         uint32_t tensors = (uint32_t)out->nparam + p->ntemp;
-        out->has_temps |= p->ntemp > 0;
+        out->rehearse |= p->ntemp > 0 || p->several;
         if (p->nslot > out->max_slots)
             out->max_slots = p->nslot;
         if (tensors > out->max_tensors)

@@ -115,6 +115,7 @@ typedef struct Program {
     const uint8_t *temp_rank;
     const bool *temp_zero;
     uint32_t launch_params; // of the launch with the most
+    bool several;           // it has, or may have, more than one launch
 } Program;
 
 // A dim of the kernel.
@@ -157,7 +158,8 @@ typedef struct Instance {
     Program *variant; // the most special first
     Equation *equation;
     uint32_t max_slots, max_tensors, max_launch_params;
-    bool has_temps;
+    bool rehearse; // a dry run comes first: for the size of temporaries, and so that nothing fails
+                   // between two launches
 } Instance;
 
 typedef struct Plan {

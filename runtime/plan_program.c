@@ -25,6 +25,7 @@ typedef struct Compile {
     VEC(bool) temp_zero;
     uint32_t launch_params;
     int launches; // so far
+    bool several; // a loop has one, or there are two
     const char *error;
 } Compile;
 
@@ -350,8 +351,10 @@ static bool compile_loop(Compile *c, const Op *op) {
         l->head = emit(c, (Instr){.code = I_FOR, .a = l->var, .b = l->hi, .c = l->step});
     }
     uint32_t again = c->code.len;
+    int launches = c->launches;
     if (!compile_region(c, body) || !move_yield(c, body, op->ncarry, carry, &stop))
         return false;
+    c->several |= c->launches > launches;
     emit(c, (Instr){.code = I_RESET, .a = mark});
     uint32_t leave = 0;
     if (stop != UINT32_MAX) {
@@ -467,5 +470,6 @@ bool plan_program(const ProgramInit *init, Program *out, const char **error) {
     out->temp_rank = c.temp_rank.data;
     out->temp_zero = c.temp_zero.data;
     out->launch_params = c.launch_params;
+    out->several = c.several || c.launches > 1;
     return c.error == NULL;
 }

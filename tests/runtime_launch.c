@@ -385,6 +385,26 @@ Test(runtime_launch, grid_too_large) {
     fuse_rt_device_close(d);
 }
 
+// What fails late fails before anything has started.
+Test(runtime_launch, all_or_nothing) {
+    static const char plan[] = "kernel k(dim N, %n: index, out @y: f32[%N]) {\n"
+                               "  launch %p in 0..%N args(; @y) {entry = \"e\", warps = 1}\n"
+                               "  %ok = cmp.lt %n, 9 : bool\n"
+                               "  require %ok {msg = \"n < 9\"}\n"
+                               "  launch %q in 0..%n args(; @y) {entry = \"e\", warps = 1}\n}\n";
+    FuseDevice *d = fake_device();
+    FuseModule *m = fake_module(d, plan, "// entry e 2\n");
+    FuseKernel *k = kernel_named(m, "k");
+    TestTensor *y = tensor_at(0x1000, type_f32, 1, 8);
+    EXPECT_FAIL(LAUNCH(k, NULL, arg_int("n", 9), arg_tensor("y", y)), FUSE_RT_INVALID_ARGUMENT,
+                "k: the arguments do not meet the condition `n < 9`");
+    cr_expect_eq(fake.nlaunch, 0);
+    EXPECT_OK(LAUNCH(k, NULL, arg_int("n", 8), arg_tensor("y", y)));
+    cr_expect_eq(fake.nlaunch, 2);
+    fuse_rt_module_close(m);
+    fuse_rt_device_close(d);
+}
+
 Test(runtime_launch, driver_errors) {
     FuseDevice *d = fake_device();
     FuseModule *m = fake_module(d, axpy_plan, "// entry axpy_f32__0 6\n");
