@@ -8,7 +8,8 @@
 //   C1  a position is used by one acquire..commit and one wait..release, in order, and counts up by
 //   1 C2  copies into a buffer lie between acquire and commit and fill each buffer once; gets lie
 //   between wait and release C4  in group mode, the wait's `pending` leaves no needed group in
-//   flight R1  a slot is refilled only after the release of what it held
+//   flight C5  roles: as many fills as reads, whatever the loops' lengths R1  a slot is refilled
+//   only after the release of what it held
 #include <string.h>
 
 #include "ir/pass.h"
@@ -30,7 +31,8 @@ typedef struct Walk {
     bool *known;
     ChanState chan[CHANNELS_MAX];
     int nchan;
-    int trips; // of loops whose length is not known
+    int trips;  // of loops whose length is not known
+    bool roles; // inside: other roles run meanwhile, so only the order within one is known
     bool failed;
 } Walk;
 
@@ -84,7 +86,7 @@ static void chan_op(Walk *w, const Op *op) {
     case OP_ACQUIRE:
         if (p != c->acquired || c->acquired != c->committed)
             report(w, op, "C1", "slots are not acquired one after another");
-        else if (p >= c->stages && c->released < p - c->stages + 1)
+        else if (!w->roles && p >= c->stages && c->released < p - c->stages + 1)
             report(w, op, "R1", "the slot is refilled before it was released");
         c->acquired = p + 1;
         memset(c->filled, 0, sizeof c->filled);
@@ -100,9 +102,9 @@ static void chan_op(Walk *w, const Op *op) {
     case OP_WAIT:
         if (p != c->waited || c->waited != c->released)
             report(w, op, "C1", "slots are not waited for one after another");
-        else if (p >= c->committed)
+        else if (!w->roles && p >= c->committed)
             report(w, op, "C6", "waits for a slot that nothing has filled");
-        else if (c->committed - op_attr_int(op, ATTR_pending) <= p)
+        else if (!w->roles && c->committed - op_attr_int(op, ATTR_pending) <= p)
             report(w, op, "C4", "the fill may still be in flight");
         c->waited = p + 1;
         break;
@@ -127,11 +129,11 @@ static void fill_op(Walk *w, const Op *op, const MemRef *to) {
     c->filled[i]++;
 }
 
-static void read_op(Walk *w, const Op *op) {
+static void read_op(Walk *w, const Op *op, const MemRef *from) {
     int i = 0;
-    ChanState *c = chan_of_buffer(w, op->mem[0].mem, &i);
+    ChanState *c = chan_of_buffer(w, from->mem, &i);
     int64_t p = 0;
-    if (!c || op->mem[0].pos < 0 || !position(w, op, op->in[op->mem[0].pos], &p))
+    if (!c || from->pos < 0 || !position(w, op, op->in[from->pos], &p))
         return;
     if (p + 1 != c->waited || c->released == c->waited)
         report(w, op, "C2", "reads a slot that is not waited for");
@@ -149,6 +151,15 @@ static bool get_number(const Walk *w, const Value *v, int64_t *n) {
 }
 
 static void walk_region(Walk *w, const Region *r);
+
+static void take_yield(Walk *w, const Op *op) {
+    const Op *y = region_yield(op->region[0]);
+    int64_t n;
+    for (int i = 0; y && i < op->nres; i++) {
+        bool known = get_number(w, y->in[i], &n);
+        set_number(w, op->res[i], known, n);
+    }
+}
 
 static int loop_trips(const Walk *w, const Op *op) {
     int64_t lo, hi;
@@ -171,17 +182,23 @@ static void walk_loop(Walk *w, const Op *op) {
     int trips = loop_trips(w, op);
     for (int t = 0; t < trips && !w->failed; t++) {
         walk_region(w, body);
-        const Op *y = region_yield(body);
-        for (int i = 0; y && i < op->ncarry; i++) {
-            bool known = get_number(w, y->in[i], &n);
-            set_number(w, op->res[i], known, n);
-        }
+        take_yield(w, op);
         for (int i = 0; i < op->ncarry; i++)
             set_number(w, op_carry_arg(op, i), w->known[op->res[i]->id], w->number[op->res[i]->id]);
     }
     for (int i = 0; i < op->ncarry; i++)
         set_number(w, op->res[i], w->known[op_carry_arg(op, i)->id],
                    w->number[op_carry_arg(op, i)->id]);
+}
+
+// Each role alone; afterwards what was filled has been read.
+static void walk_roles(Walk *w, const Op *op) {
+    w->roles = true;
+    walk_region(w, op->region[0]);
+    w->roles = false;
+    for (int i = 0; i < w->nchan; i++)
+        if (w->chan[i].committed != w->chan[i].released)
+            report(w, w->chan[i].chan->def, "C5", "the roles fill and read a different number");
 }
 
 static void walk_op(Walk *w, const Op *op) {
@@ -206,7 +223,16 @@ static void walk_op(Walk *w, const Op *op) {
             fill_op(w, op, &op->mem[1]);
         break;
     case OP_GET:
-        read_op(w, op);
+    case OP_MMA_ISSUE:
+        for (int i = 0; i < op->nmem; i++)
+            read_op(w, op, &op->mem[i]);
+        break;
+    case OP_ROLES:
+        walk_roles(w, op);
+        break;
+    case OP_WITH:
+        walk_region(w, op->region[0]);
+        take_yield(w, op);
         break;
     case OP_FOR:
     case OP_WHILE:
