@@ -32,12 +32,15 @@ static uint32_t clamp_size(const Axis *a, uint32_t size) {
     return size;
 }
 
-// A size that the source or a schedule clause gave wins over `size`.
+// A size that the source or a schedule clause gave wins over `size`. On the CPU a tile is unrolled
+// into vectors: a clause, most often written for a GPU, may make it smaller there, not larger.
 static void axis_set_size(PassCtx *ctx, Kernel *k, Axis *a, uint32_t size) {
     if (a->size != 0)
         return;
     const ScheduleEntry *e = schedule_find_axis(ctx, k, a);
-    a->size = e && e->value > 0 ? pow2_ceil((uint64_t)e->value) : clamp_size(a, size);
+    uint32_t given = e && e->value > 0 ? pow2_ceil((uint64_t)e->value) : 0;
+    bool taken = given > 0 && (ctx->target->family != TARGET_CPU || given < size);
+    a->size = taken ? given : clamp_size(a, size);
 }
 
 static int clamp_warps(const PassCtx *ctx, int64_t warps) {
@@ -69,12 +72,21 @@ typedef struct DotSizes {
     int warps;
 } DotSizes;
 
-static DotSizes dot_sizes(const TargetDesc *t, const Op *dot) {
+// This variant promises aligned, contiguous tensors.
+static bool kernel_has_vectors(const Kernel *k) {
+    for (int i = 0; i < k->nparam; i++)
+        if (k->param[i].kind == PARAM_TENSOR && k->param[i].mem->inner < 0)
+            return false;
+    return true;
+}
+
+// The variant for any stride computes an address per element: half the tile keeps its code small.
+static DotSizes dot_sizes(const TargetDesc *t, const Kernel *k, const Op *dot) {
     if (t->family == TARGET_CPU)
         return (DotSizes){.rows = 4, .cols = 2 * (uint32_t)t->lanes, .along = 16, .warps = 1};
-    if (dot_unit(t, dot))
+    if (dot_unit(t, dot) && kernel_has_vectors(k))
         return (DotSizes){.rows = 128, .cols = 128, .along = 32, .warps = 4};
-    return (DotSizes){.rows = 64, .cols = 64, .along = 16, .warps = 4};
+    return (DotSizes){.rows = 64, .cols = 64, .along = dot_unit(t, dot) ? 32 : 16, .warps = 4};
 }
 
 // The last axis of a set gets the size, the others 1.
@@ -97,7 +109,7 @@ static void dot_set_sizes(void *user, Op *op) {
     DotPass *p = user;
     if (op->kind != OP_DOT)
         return;
-    DotSizes s = dot_sizes(p->ctx->target, op);
+    DotSizes s = dot_sizes(p->ctx->target, p->k, op);
     DotAxes d = dot_axes(op);
     axes_set_size(p->ctx, p->k, d.rows, s.rows);
     axes_set_size(p->ctx, p->k, d.cols, s.cols);
@@ -216,9 +228,8 @@ static int resident_programs(const Kernel *k, const Nest *n, int warps) {
         for (int i = 0; i < n->dot->naxes; i++)
             if (n->dot->axes[i]->size > SHORT_CONTRACTION)
                 most = 1;
-        for (int i = 0; i < k->nparam; i++)
-            if (k->param[i].kind == PARAM_TENSOR && k->param[i].mem->inner < 0)
-                most = 1;
+        if (!kernel_has_vectors(k))
+            most = 1;
     }
     return most > warps ? most / warps : 1;
 }
@@ -230,7 +241,7 @@ static bool nest_schedule(PassCtx *ctx, Kernel *k, Op *par) {
     if (n.ndots > 0) {
         DotPass p = {ctx, k};
         ir_walk(par->region[0], dot_set_sizes, &p);
-        warps = dot_sizes(ctx->target, n.dot).warps;
+        warps = dot_sizes(ctx->target, k, n.dot).warps;
         spread(ctx, k, par, &n, 1, 1);
         accumulators = tile_size(k, n.dot->res[0]->type.axes);
     } else if (n.whole.n > 0 && held_elements(k, &n) <= 1) {
