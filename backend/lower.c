@@ -352,6 +352,8 @@ int64_t lower_scratch_bytes(const Op *op) {
         return convert_scratch(op);
     if (op->kind == OP_SCAN)
         return scan_scratch(op);
+    if (op->kind == OP_TAKE)
+        return take_scratch(op);
     if (op->kind == OP_REDUCE || op->kind == OP_ARGREDUCE) {
         const Value *v = op->in[0];
         if (!v->type.layout || !op->res[0]->type.layout)

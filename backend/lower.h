@@ -191,5 +191,6 @@ void lower_channel(Lower *l, const Op *op); // acquire, commit, wait, release
 void lower_scan(Lower *l, const Op *op);
 int64_t scan_scratch(const Op *op);
 void lower_take(Lower *l, const Op *op);
+int64_t take_scratch(const Op *op);
 
 #endif

@@ -173,3 +173,41 @@ Test(backend_along, conversions_in_a_loop, .timeout = 60) {
     }
     unload(&l);
 }
+
+// Planes of a tile: through registers where the axis lives in them, else through shared memory; a
+// position outside the window gives the fill.
+static const char take_text[] =
+    "tir placed sim-sm_80\n"
+    "layout #r = reg(u:1, n:1) lane(n:2, n:4, n:8, n:16, n:32) warp(0)\n"
+    "layout #l = reg(n:1, n:2) lane(u:1, n:4, n:8, n:16, n:32) warp(0)\n"
+    "layout #p = reg(n:1) lane(n:2, n:4, n:8, n:16, n:32) warp(0)\n"
+    "kernel k(%i: i32, in @x: f32[64, 2] {inner = 1}, out @y: f32[3, 64] {inner = 1}) {\n"
+    "  axis n in 0..64 by 64; axis u in 0..2 by 2\n"
+    "  launch %pid in 0..1 args(%i; @x, @y) {entry = \"k_0\", warps = 2, smem = 512} {\n"
+    "    %v = load @x[n, u] : f32[n, u]#r; %w = load @x[n, u] : f32[n, u]#l\n"
+    "    %a = take %v, u = 1 : f32[n]#p; %b = take %w, u = 0 : f32[n]#p\n"
+    "    %c = take %v, u = %i else 7.0:f32 : f32[n]#p\n"
+    "    store @y[0, n], %a {det = [_, n]}; store @y[1, n], %b {det = [_, n]}; store @y[2, n], %c "
+    "{det = [_, n]}\n"
+    "  }\n}\n";
+
+Test(backend_along, takes_of_planes, .timeout = 60) {
+    Loaded l = load(take_text);
+    float x[128], y[192];
+    for (int i = 0; i < 128; i++)
+        x[i] = (float)i;
+    void *px = x, *py = y;
+    int64_t two = 2, row = 64;
+    for (int32_t i = -1; i < 3; i++) {
+        void *args[] = {&px, &two, &py, &row, &i};
+        const char *message = host_launch(l.host, "k_0", args, 1, 0, 512, 1, 1);
+        cr_assert(!message, "%s", message);
+        for (int n = 0; n < 64; n++) {
+            cr_assert_eq(y[n], x[2 * n + 1]);
+            cr_assert_eq(y[64 + n], x[2 * n]);
+            cr_assert_eq(y[128 + n], i == 0 || i == 1 ? x[2 * n + i] : 7.0f, "%d %d: %g", i, n,
+                         y[128 + n]);
+        }
+    }
+    unload(&l);
+}
