@@ -196,6 +196,50 @@ Test(runtime_host, empty) {
     }
 }
 
+// Statements that are not fused pass their values through workspace.
+Test(runtime_host, temporaries) {
+    enum { M = 20, N = 50 };
+    static const char text[] = "kernel k(x: f32[M, N]) -> (y: f32[M, N]) {\n"
+                               "    temp s: f32[M] = sum[N](x);\n"
+                               "    temp h: f32[M, N] = x * 2.0;\n"
+                               "    y = h + s;\n}\n";
+    static float x[M * N], y[M * N];
+    for (int d = 0; d < DEVICES; d++) {
+        FuseRtDeviceOptions options = {.compiler = &compiler, .threads = 2};
+        FuseRtBuild build = {.no_fuse = true};
+        Opened o;
+        cr_assert_eq(fuse_rt_device_open(devices[d], &options, &o.device), FUSE_RT_OK);
+        cr_assert_eq(
+            fuse_rt_module_from_source(o.device, "t.fk", text, strlen(text), &build, &o.module),
+            FUSE_RT_OK, "%s", fuse_rt_last_error());
+        for (int i = 0; i < M * N; i++)
+            x[i] = (float)(i % 13);
+        Host hx, hy;
+        host(&hx, x, F32, 2, M, N);
+        host(&hy, y, F32, 2, M, N);
+        FuseRtArg args[] = {TENSOR("x", hx), TENSOR("y", hy)};
+        for (int round = 0; round < 3; round++) {
+            FuseRtLaunchInfo info = {0};
+            memset(y, 0xff, sizeof y);
+            cr_assert_eq(fuse_rt_launch(find(o, "k"), NULL, 2, args, &info), FUSE_RT_OK, "%s: %s",
+                         devices[d], fuse_rt_last_error());
+            if (d != 1) { // the evaluator has no launches
+                cr_expect_gt(info.launches, 1, "%s: %d", devices[d], info.launches);
+                cr_expect_geq(info.workspace, M * N * 4, "%s: %d", devices[d], (int)info.workspace);
+            }
+            for (int i = 0; i < M; i++) {
+                float sum = 0;
+                for (int j = 0; j < N; j++)
+                    sum += x[i * N + j];
+                for (int j = 0; j < N; j++)
+                    cr_assert_eq(y[i * N + j], 2 * x[i * N + j] + sum, "%s: y[%d, %d] = %g",
+                                 devices[d], i, j, (double)y[i * N + j]);
+            }
+        }
+        close_module(o);
+    }
+}
+
 Test(runtime_host, errors_of_the_source) {
     FuseDevice *device;
     FuseModule *m;
