@@ -154,3 +154,41 @@ Affine host_affine(Target *t, V offset) {
     }
     return a;
 }
+
+// --- predicates ---------------------------------------------------------------------------------
+
+static V uniform_compare(Target *t, V v) {
+    V a = LLVMGetOperand(v, 0), b = LLVMGetOperand(v, 1);
+    LLVMTypeRef type = LLVMGetElementType(LLVMTypeOf(a));
+    Affine x = affine_of(t, a, 0), y = affine_of(t, b, 0);
+    if (!x.ok || !y.ok || x.step || y.step)
+        return NULL;
+    V p = affine_scalar(t, &x, type), q = affine_scalar(t, &y, type);
+    return LLVMBuildICmp(t->builder, LLVMGetICmpPredicate(v), p, q, "");
+}
+
+static V uniform_mask(Target *t, V v, int depth) {
+    if (LLVMIsConstant(v)) {
+        bool all = v == LLVMConstAllOnes(LLVMTypeOf(v));
+        return all || LLVMIsNull(v) ? LLVMConstInt(target_int(t, 1), all, false) : NULL;
+    }
+    if (!LLVMIsAInstruction(v) || depth == DEPTH_MAX)
+        return NULL;
+    LLVMOpcode opcode = LLVMGetInstructionOpcode(v);
+    if (opcode == LLVMShuffleVector)
+        return affine_splat(v).base;
+    if (opcode == LLVMICmp && LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMVectorTypeKind)
+        return uniform_compare(t, v);
+    if (opcode != LLVMAnd && opcode != LLVMOr)
+        return NULL;
+    V a = uniform_mask(t, LLVMGetOperand(v, 0), depth + 1);
+    V b = a ? uniform_mask(t, LLVMGetOperand(v, 1), depth + 1) : NULL;
+    if (!b)
+        return NULL;
+    return opcode == LLVMAnd ? LLVMBuildAnd(t->builder, a, b, "")
+                             : LLVMBuildOr(t->builder, a, b, "");
+}
+
+V host_uniform_mask(Target *t, V mask) {
+    return uniform_mask(t, mask, 0);
+}

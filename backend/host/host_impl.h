@@ -81,6 +81,8 @@ typedef struct Affine {
     int64_t constant, step;
 } Affine;
 Affine host_affine(Target *t, V offset);
+// The scalar that all lanes of a predicate are equal to, where that is plain to see; else NULL.
+V host_uniform_mask(Target *t, V mask);
 
 V host_mask(Lane pred);                 // NULL when it is always true
 V host_lane_pointers(Target *t, Ptr p); // <L x ptr>

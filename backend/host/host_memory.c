@@ -277,14 +277,21 @@ static void load_contiguous(Target *t, const Access *access, const Place *p, V m
     }
 }
 
-// All lanes read one address.
-static V load_same(Target *t, const Access *access, const Place *p, V mask, int i) {
+// All lanes read one address. `on`: some lane does; NULL: all do.
+static V load_same(Target *t, const Access *access, const Place *p, V on, int i) {
     V at = i ? byte_offset(t, p->at, constant64(t, (int64_t)p->bytes * i)) : p->at;
-    if (mask)
-        at = LLVMBuildSelect(t->builder, host_mask_any(t, mask), at, nowhere(t), "");
+    if (on)
+        at = LLVMBuildSelect(t->builder, on, at, nowhere(t), "");
     V x = LLVMBuildLoad2(t->builder, memory_element(t, access->dtype), at, "");
     LLVMSetAlignment(x, (unsigned)p->bytes);
     return host_splat(t, x);
+}
+
+static bool has_fill(const Lane *fill, int n) {
+    for (int i = 0; fill && i < n; i++)
+        if (fill[i].v)
+            return true;
+    return false;
 }
 
 static void load_place(Target *t, const Access *access, const Place *p, V mask, const Lane *fill,
@@ -293,10 +300,16 @@ static void load_place(Target *t, const Access *access, const Place *p, V mask, 
     V raw[64];
     if (is_contiguous(p, access)) {
         load_contiguous(t, access, p, mask, raw);
+    } else if (p->affine.ok && !p->affine.step) {
+        V uniform = mask ? host_uniform_mask(t, mask) : NULL;
+        V on = mask && !uniform ? host_mask_any(t, mask) : uniform;
+        for (int i = 0; i < access->width; i++)
+            raw[i] = load_same(t, access, p, on, i);
+        if (uniform && !has_fill(fill, access->width))
+            mask = NULL; // what lies nowhere is 0 already
     } else {
         for (int i = 0; i < access->width; i++)
-            raw[i] = p->affine.ok && !p->affine.step ? load_same(t, access, p, mask, i)
-                                                     : gather(t, p, i, mask, type);
+            raw[i] = gather(t, p, i, mask, type);
     }
     for (int i = 0; i < access->width; i++) {
         V v = host_from_memory(t, access->dtype, raw[i]);
