@@ -182,6 +182,13 @@ static void wild_body(Build *b) {
     pred = lane_cmp(t, CMP_LT, DT_I32, t->ops->lane_id(t), lane_int(t, DT_I32, 0));
     Ptr null = {.base = {LLVMConstNull(LLVMTypeOf(b->value[0].v))}};
     t->ops->load_global(t, &a, null, pred, NULL, &x);
+    // A predicate that is one scalar, false here: element 1 becomes the 0 that is read.
+    Lane program = t->ops->splat(t, b->program);
+    pred = lane_cmp(t, CMP_LT, DT_I64, program, lane_int(t, DT_I64, 0));
+    t->ops->load_global(t, &a, null, pred, NULL, &x);
+    pred = lane_cmp(t, CMP_LT, DT_I32, t->ops->lane_id(t), lane_int(t, DT_I32, 1));
+    Ptr one = {.base = b->value[0], .offset = lanes_scaled(t, 4, 4)};
+    t->ops->store_global(t, &a, one, pred, &x);
 }
 
 Test(host_memory, masked_lanes_touch_nothing) {
@@ -192,6 +199,7 @@ Test(host_memory, masked_lanes_touch_nothing) {
             data[i] = (float)i;
         Built built = build_kernel(target, 2, 1, 0, wild_body, NULL);
         cr_assert(run(&built, target, (void *[]){data}, 1, 1, 1, 0), "%s", last_report);
+        cr_assert_eq(data[1], 0);
         cr_assert_eq(data[2], 2);
         built_free(&built);
         free(data);
