@@ -147,13 +147,24 @@ static void guard_vectors(PassCtx *ctx, Kernel *k, Builder *b) {
     }
 }
 
-static void guard_held(Kernel *k, Builder *b, AxisSet axes, uint32_t bound) {
+// At the head, or behind the host op that defines the extent.
+static Builder guard_place(Kernel *k, const Builder *head, const Value *extent) {
+    if (extent->kind != VALUE_OP || extent->def->parent != k->body)
+        return *head;
+    Op *next = extent->def->next;
+    Builder b = next ? ir_builder_before(k, next) : ir_builder_at_end(k, k->body);
+    b.span = head->span;
+    return b;
+}
+
+static void guard_held(Kernel *k, const Builder *head, AxisSet axes, uint32_t bound) {
     for (int i = 0; i < axes.n; i++) {
         const Axis *a = k->axis[axes.id[i]];
         Value *extent = a->is_dim ? a->extent : a->hi;
+        Builder b = guard_place(k, head, extent);
         if (a->lo && !value_is_int(a->lo, 0))
-            extent = ir_binary(b, OP_SUB, a->hi, a->lo, NULL);
-        add_when(b, ir_cmp(b, CMP_LE, extent, ir_index(k, bound), NULL));
+            extent = ir_binary(&b, OP_SUB, a->hi, a->lo, NULL);
+        add_when(&b, ir_cmp(&b, CMP_LE, extent, ir_index(k, bound), NULL));
     }
 }
 
