@@ -185,21 +185,30 @@ void lower_op(Lower *l, const Op *op) {
     case OP_RELEASE:
         lower_channel(l, op);
         return;
-    case OP_COPY_WAIT: // outgoing copies are plain stores: done when issued
+    case OP_COPY_WAIT:
+        lower_copy_wait(l, op);
+        return;
+    case OP_ROLES:
+        lower_roles(l, op);
+        return;
+    case OP_FENCE:
+        lower_fence(l, op);
+        return;
+    case OP_MMA_ISSUE:
+        lower_mma_issue(l, op);
+        return;
+    case OP_MMA_WAIT:
+        lower_mma_wait(l, op);
+        return;
     case OP_BUF:
     case OP_CHAN:
     case OP_REQUIRE:
     case OP_WHEN:
     case OP_YIELD:
         return;
-    case OP_BARRIER: {
-        int id = (int)op_attr_int(op, ATTR_name), warps = (int)op_attr_int(op, ATTR_warps);
-        if (warps == 0 || warps == t->warps)
-            t->ops->block_barrier(t);
-        else
-            t->ops->named_barrier(t, id, warps);
+    case OP_BARRIER:
+        lower_barrier(l, op);
         return;
-    }
     case OP_ASSERT:
         lower_assert(l, op);
         return;
@@ -279,6 +288,11 @@ static void bind_params(Lower *l, int n, const AbiParam *params, const Uni *valu
     for (int i = 0; i < n; i++) {
         const AbiParam *p = &params[i];
         switch (p->kind) {
+        case ABI_MAP:
+            for (int k = 0; k < l->nmap; k++)
+                if (memcmp(&l->map[k], &p->map, sizeof p->map) == 0)
+                    l->map_pointer[k] = values[i];
+            break;
         case ABI_POINTER:
             l->pointer[p->mem->id] = values[i];
             break;
@@ -335,12 +349,15 @@ bool lower_launch(Target *t, Kernel *kernel, const Op *launch, const char *symbo
     t->ops->kernel_begin(t, launch, symbol, n, params, values, &program);
     if (t->failed)
         return false;
+    l.map = abi_launch_maps(arena, launch, &l.nmap);
+    l.map_pointer = ARENA_ARRAY(arena, Uni, (size_t)l.nmap + 1);
     bind_params(&l, n, params, values);
     const Region *region = launch->region[0];
     if (region->narg > 0) {
         Uni pid = uni_resize(t, program, (int)dtype_bits(region->arg[0]->type.dtype), true);
         set_scalar(&l, region->arg[0], pid);
     }
+    lower_mbarriers_init(&l);
     lower_region(&l, region);
     t->op = launch;
     t->ops->kernel_end(t);

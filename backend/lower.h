@@ -36,6 +36,11 @@ typedef struct Lower {
     uint32_t *fact;          // by value id: known divisor (require, when); 0 = none
     int scratch_at;          // byte offset of the scratch area
     int loop_depth;
+    bool single;      // one thread of the role runs alone
+    bool stores_bulk; // the role has outgoing bulk copies
+    int nmap;         // tensor maps of the launch
+    const AbiMap *map;
+    Uni *map_pointer;
     bool scratch_used; // since the start of the launch
 } Lower;
 
@@ -179,6 +184,9 @@ void shared_read(Lower *l, DType dtype, const Mem *mem, const Layout *regs, cons
                  Uni base, LLVMValueRef *out);
 void shared_write(Lower *l, DType dtype, const Mem *mem, const Layout *regs, const Layout *buffer,
                   Uni base, const LLVMValueRef *in);
+// Layout of the referenced buffer under the reference's axes; byte offset of its slot.
+const Layout *buffer_layout(Lower *l, const MemRef *ref);
+Uni buffer_base(Lower *l, const Op *op, const MemRef *ref);
 int storage_bytes(DType dtype); // of one element in memory
 // A barrier before the scratch area is written again; none for its first use.
 void scratch_begin(Lower *l);
@@ -186,6 +194,32 @@ void lower_get(Lower *l, const Op *op);
 void lower_put(Lower *l, const Op *op);
 void lower_copy(Lower *l, const Op *op);
 void lower_channel(Lower *l, const Op *op); // acquire, commit, wait, release
+
+// --- lower_roles.c ---
+void lower_roles(Lower *l, const Op *op);
+void lower_barrier(Lower *l, const Op *op);
+void lower_fence(Lower *l, const Op *op);
+void lower_mbarrier(Lower *l, const Op *op); // acquire .. release of such a channel
+void lower_mbarriers_init(Lower *l);         // of all channels of the launch
+Shared mbarrier_full(Lower *l, const Mem *chan, Uni position);
+// One thread of the role (of the launch outside of roles) does what is between the two.
+typedef struct Elected {
+    bool on;
+    IfState warp, lane;
+} Elected;
+void elected_begin(Lower *l, Elected *e);
+void elected_end(Lower *l, Elected *e);
+
+// --- lower_tma.c ---
+bool copy_is_tma(const Op *op);
+void lower_tma_copy(Lower *l, const Op *op);
+void lower_copy_wait(Lower *l, const Op *op);
+// Gives the launch the attribute `maps` that its copies need.
+void lower_find_maps(Target *t, Kernel *kernel, Op *launch);
+
+// --- lower_wgmma.c ---
+void lower_mma_issue(Lower *l, const Op *op);
+void lower_mma_wait(Lower *l, const Op *op);
 
 // --- lower_scan.c, lower_take.c ---
 void lower_scan(Lower *l, const Op *op);

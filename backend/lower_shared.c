@@ -152,7 +152,7 @@ void shared_write(Lower *l, DType dtype, const Mem *mem, const Layout *regs, con
 // --- buffers ---
 
 // The buffer's layout with the axes of the reference.
-static const Layout *buffer_layout(Lower *l, const MemRef *ref) {
+const Layout *buffer_layout(Lower *l, const MemRef *ref) {
     const Layout *layout = ref->mem->layout;
     for (int i = 0; i < ref->nrename && layout; i++)
         layout = layout_rename(l->layouts, layout, ref->rename[i].from, ref->rename[i].to);
@@ -162,7 +162,7 @@ static const Layout *buffer_layout(Lower *l, const MemRef *ref) {
 }
 
 // Byte offset of the slot that the reference's position names.
-static Uni buffer_base(Lower *l, const Op *op, const MemRef *ref) {
+Uni buffer_base(Lower *l, const Op *op, const MemRef *ref) {
     Target *t = l->t;
     const Mem *mem = ref->mem;
     int64_t at = mem->def ? op_attr_int(mem->def, ATTR_at) : 0;
@@ -181,8 +181,8 @@ static Uni buffer_base(Lower *l, const Op *op, const MemRef *ref) {
 // Row addresses: lane 8i + j gives row j of matrix i. A lane's row address is the offset of the
 // fragment element that starts that row: of lane 4j (j of l >> 2), or transposed of element j & 1
 // of lane j >> 1; i picks register bits.
-static void get_matrices(Lower *l, const MemRef *ref, const LayoutMatrix *m, const Layout *regs,
-                         const Layout *buffer, Uni base, LLVMValueRef *out) {
+static void move_matrices(Lower *l, const MemRef *ref, const LayoutMatrix *m, const Layout *regs,
+                          const Layout *buffer, Uni base, LLVMValueRef *out, bool store) {
     Target *t = l->t;
     OffsetMap map;
     int bytes = storage_bytes(ref->mem->dtype);
@@ -221,14 +221,21 @@ static void get_matrices(Lower *l, const MemRef *ref, const LayoutMatrix *m, con
         uint32_t rest;
         Lane lane = coord_lane(l, &c, register_offset(&map, r), &rest);
         Shared p = {.base = uni_add(t, base, c.warp), .offset = lane, .imm = (int32_t)rest};
-        Lane got[8];
-        t->ops->ldmatrix(t, &access, 1 << batch, m->trans, p, got);
+        Lane moved[8];
+        uint32_t reg[8];
         for (uint32_t i = 0; i < UINT32_C(2) << batch; i++) {
-            uint32_t reg = r | (i & 1) << m->pair[0];
+            reg[i] = r | (i & 1) << m->pair[0];
             for (int b = 0; b < batch; b++)
-                reg |= (i >> (1 + b) & 1) << m->matrix[b];
-            out[reg] = got[i].v;
+                reg[i] |= (i >> (1 + b) & 1) << m->matrix[b];
+            moved[i].v = store ? out[reg[i]] : NULL;
         }
+        if (store) {
+            t->ops->stmatrix(t, &access, 1 << batch, m->trans, p, moved);
+            continue;
+        }
+        t->ops->ldmatrix(t, &access, 1 << batch, m->trans, p, moved);
+        for (uint32_t i = 0; i < UINT32_C(2) << batch; i++)
+            out[reg[i]] = moved[i].v;
     }
 }
 
@@ -247,7 +254,7 @@ void lower_get(Lower *l, const Op *op) {
     if (t->desc->has_ldmatrix && dtype_bits(ref->mem->dtype) == 16) {
         LayoutMatrix m = layout_matrix_access(regs, buffer, 16);
         if (m.ok && m.npair == 1) {
-            get_matrices(l, ref, &m, regs, buffer, base, tile->reg);
+            move_matrices(l, ref, &m, regs, buffer, base, tile->reg, false);
             return;
         }
     }
@@ -268,7 +275,17 @@ void lower_put(Lower *l, const Op *op) {
     int n = type_registers(v->type);
     LLVMValueRef *in = ARENA_ARRAY(l->arena, LLVMValueRef, (size_t)n);
     lower_flatten(l, v, v->type, in);
-    shared_write(l, ref->mem->dtype, ref->mem, v->type.layout, buffer, buffer_base(l, op, ref), in);
+    Uni base = buffer_base(l, op, ref);
+    const Layout *regs = v->type.layout;
+    if (t->desc->has_stmatrix && t->ops->stmatrix && dtype_bits(ref->mem->dtype) == 16 &&
+        !lower_active(l, regs).v) {
+        LayoutMatrix m = layout_matrix_access(regs, buffer, 16);
+        if (m.ok && m.npair == 1) {
+            move_matrices(l, ref, &m, regs, buffer, base, in, true);
+            return;
+        }
+    }
+    shared_write(l, ref->mem->dtype, ref->mem, regs, buffer, base, in);
 }
 
 // --- copies ---
@@ -405,6 +422,10 @@ static void copy_out(Lower *l, const Op *op) {
 }
 
 void lower_copy(Lower *l, const Op *op) {
+    if (copy_is_tma(op)) {
+        lower_tma_copy(l, op);
+        return;
+    }
     MemKind from = op->mem[0].mem->kind, to = op->mem[1].mem->kind;
     if (to == MEM_BUF && from != MEM_BUF)
         copy_in(l, op);
@@ -440,6 +461,10 @@ void lower_channel(Lower *l, const Op *op) {
     const Mem *chan = op->mem[0].mem;
     Str mode = chan->def ? op_attr_str(chan->def, ATTR_mode) : NULL;
     bool group = mode && strcmp(mode, "group") == 0;
+    if (mode && strcmp(mode, "mbarrier") == 0) {
+        lower_mbarrier(l, op);
+        return;
+    }
     if (mode && !group && strcmp(mode, "block") != 0) {
         target_fail(t, "channels in mode %s", mode);
         return;

@@ -75,6 +75,23 @@ typedef struct MmaShape {
 } MmaShape;
 MmaShape mma_shape(MmaKind kind);
 
+// An operand of a warp group's matrix unit in shared memory: lines of `swizzle` bytes, eight of
+// them a core; strides in bytes.
+typedef struct MmaDesc {
+    Shared at;
+    bool transposed; // the outer axis, not the contracted one, lies along a line
+    int swizzle;
+    int leading; // transposed: from one line's outer elements to the next ones
+    int stride;  // from one core to the next
+} MmaDesc;
+typedef struct MmaIssue {
+    DType ab, acc;
+    int n, k;         // the instruction is m64 n k
+    bool start;       // the result does not add to the accumulator
+    const Lane *regs; // a as a fragment, 32 bytes of k in 4 words; NULL: in shared memory
+    MmaDesc a, b;
+} MmaIssue;
+
 typedef struct Target Target;
 
 // One table per family. All functions are required unless a comment says otherwise.
@@ -143,6 +160,30 @@ typedef struct TargetOps {
     void (*cp_commit)(Target *t);
     void (*cp_wait)(Target *t, int pending);
 
+    // --- bulk copies, barriers in shared memory, roles, matrix units of a warp group. NULL where
+    // the target has none of it (desc->has_tma, UNIT_WGMMA) ---
+    Uni (*warp_uniform)(Target *t); // warp of the program, known to be the same in the whole warp
+    Uni (*elect)(Target *t);        // i1, true in one thread of the warp and always in the same
+    void (*set_regs)(Target *t, int regs, bool more); // registers a thread of this warp group
+    void (*fence)(Target *t, FenceKind kind);
+    void (*stmatrix)(Target *t, const Access *access, int count, bool trans, Shared p,
+                     const Lane *in);
+    void (*mbar_init)(Target *t, Shared bar, int arrivals);
+    void (*mbar_init_fence)(Target *t);
+    void (*mbar_expect)(Target *t, Shared bar, int bytes); // one arrival; bytes are to come
+    void (*mbar_arrive)(Target *t, Shared bar, Lane pred);
+    void (*mbar_wait)(Target *t, Shared bar, Uni parity); // i32: of the phase that has to end
+    void (*warp_barrier)(Target *t);
+    // at[rank]: i32 coordinates of the box, innermost first
+    void (*tma_load)(Target *t, Uni map, int rank, const Uni *at, Shared to, Shared bar);
+    void (*tma_store)(Target *t, Uni map, int rank, const Uni *at, Shared from);
+    void (*tma_commit)(Target *t);
+    void (*tma_wait)(Target *t, int pending, bool read); // read: sources may be written again
+    void (*mma_fence)(Target *t);
+    void (*mma_issue)(Target *t, const MmaIssue *m, Lane *acc); // acc[n / 2], in place
+    void (*mma_commit)(Target *t);
+    void (*mma_wait)(Target *t, int pending, int n, Lane *acc); // nothing of acc is read before
+
     // --- debugging ---
     // Called when the source position of what follows changes. May do nothing.
     void (*span)(Target *t, Span span);
@@ -164,7 +205,10 @@ struct Target {
     Module *ir;
     const Op *launch; // being lowered
     const Op *op; // being lowered: set by the driver before each op, for reports and shadow memory
-    int warps;    // of the launch
+    int warps;    // of the launch; in a role: of the role
+    int role;     // number of the role that is being lowered, from 1; 0: none
+    int warp_first; // of the role
+    Uni warp_all;   // warp of the program, once roles have asked for it; else NULL
 
     LLVMContextRef llvm;
     LLVMModuleRef module;

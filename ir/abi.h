@@ -6,7 +6,11 @@
 //   in[]   lo, hi of the program id, then every scalar it captures (dims, scalar parameters,
 //   host-region values),
 //          extents of its tensors included, in order of value id
-// Entry parameters, in order, for each tensor: its pointer (64 bit), then the stride in elements
+//   maps    for each different way in which its copies by TMA see a tensor (filled in by the back
+//   end): number of the tensor in mem[], bytes of the swizzle, number of dims, and for each dim,
+//   the one of stride 1 first, its number in the tensor and its elements in a box
+// Entry parameters, in order, for each tensor: its maps (128 bytes each, at multiples of 64), its
+// pointer (64 bit), then the stride in elements
 // (i64) of every dim but the one whose stride is known to be 1 (Mem.inner); after the tensors every
 // captured scalar in its own dtype (index as i64, bool as i8). An absent tensor is a null pointer
 // with extents 0.
@@ -15,15 +19,28 @@
 
 #include "ir/ir.h"
 
-typedef enum AbiKind { ABI_POINTER, ABI_STRIDE, ABI_SCALAR } AbiKind;
+enum { ABI_MAP_RANK = 5, ABI_MAP_BYTES = 128 };
+typedef struct AbiMap { // a box of a tensor's elements in shared memory
+    Mem *mem;
+    int rank;
+    int dim[ABI_MAP_RANK], box[ABI_MAP_RANK]; // innermost first
+    int swizzle;                              // bytes: 0, 32, 64, 128
+} AbiMap;
+
+typedef enum AbiKind { ABI_MAP, ABI_POINTER, ABI_STRIDE, ABI_SCALAR } AbiKind;
 typedef struct AbiParam {
     AbiKind kind;
-    Mem *mem;     // POINTER, STRIDE
+    Mem *mem;     // MAP, POINTER, STRIDE
+    AbiMap map;   // MAP
     int dim;      // STRIDE
     Value *value; // SCALAR
     DType dtype;  // SCALAR; index for POINTER and STRIDE
-    int bytes;    // size of the parameter: 8, 4, 2 or 1
+    int bytes;    // size of the parameter: 128, 8, 4, 2 or 1
 } AbiParam;
+
+// The launch's tensor maps; a damaged list ends where it makes no sense.
+AbiMap *abi_launch_maps(Arena *arena, const Op *launch, int *n);
+void abi_set_launch_maps(Kernel *k, Op *launch, int n, const AbiMap *maps);
 
 // Allocates the list in `arena`; *n = its length.
 AbiParam *abi_launch_params(Arena *arena, const Op *launch, int *n);

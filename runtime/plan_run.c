@@ -172,6 +172,8 @@ static FuseRtStatus start_launch(Run *run, LaunchPlan *l) {
         uint64_t *value = &f->value[i];
         f->pointer[i] = value;
         switch (p->kind) {
+        case ABI_MAP:
+            return rt_fail(FUSE_RT_UNSUPPORTED, "launch %s: tensor maps", l->entry);
         case ABI_POINTER:
             *value = (uint64_t)(uintptr_t)f->tensor[p->tensor].data;
             break;

@@ -38,6 +38,8 @@ V nvptx_resize(Target *t, V x, int bits) {
 // --- kernels ---
 
 static LLVMTypeRef param_type(Target *t, const AbiParam *p) {
+    if (p->kind == ABI_MAP)
+        return LLVMPointerTypeInContext(t->llvm, 0);
     if (p->kind == ABI_POINTER)
         return LLVMPointerTypeInContext(t->llvm, 1);
     if (p->kind == ABI_STRIDE)
@@ -60,6 +62,18 @@ static void param_attribute(Target *t, V f, int i, const char *name, uint64_t va
                             LLVMCreateEnumAttribute(t->llvm, kind, value));
 }
 
+// A grid constant: without it LLVM copies the map into local memory, where TMA cannot read it.
+static void map_attributes(Target *t, V f, int i) {
+    LLVMTypeRef bytes = LLVMArrayType2(target_int(t, 8), ABI_MAP_BYTES);
+    unsigned byval = LLVMGetEnumAttributeKindForName("byval", 5);
+    LLVMAddAttributeAtIndex(f, (LLVMAttributeIndex)(i + 1),
+                            LLVMCreateTypeAttribute(t->llvm, byval, bytes));
+    param_attribute(t, f, i, "align", 64);
+    const char *key = "nvvm.grid_constant";
+    LLVMAddAttributeAtIndex(f, (LLVMAttributeIndex)(i + 1),
+                            LLVMCreateStringAttribute(t->llvm, key, (unsigned)strlen(key), "", 0));
+}
+
 static void kernel_attributes(Target *t, V f, int n, const AbiParam *params) {
     LLVMSetFunctionCallConv(f, 71); // LLVMPTXKernelCallConv
     char number[16];
@@ -68,6 +82,8 @@ static void kernel_attributes(Target *t, V f, int n, const AbiParam *params) {
     snprintf(number, sizeof number, "%d", (int)op_attr_int(t->launch, ATTR_resident));
     string_attribute(t, f, "nvvm.minctasm", number);
     for (int i = 0; i < n; i++) {
+        if (params[i].kind == ABI_MAP)
+            map_attributes(t, f, i);
         if (params[i].kind != ABI_POINTER)
             continue;
         param_attribute(t, f, i, "noalias", 0);
@@ -126,7 +142,17 @@ static V thread_id(Target *t) {
     return nvptx_call(t, "llvm.nvvm.read.ptx.sreg.tid.x", 0, NULL);
 }
 
+// From one lane, so that ptxas knows it to be uniform.
+static Uni nvptx_warp_uniform(Target *t) {
+    V warp = LLVMBuildLShr(t->builder, thread_id(t), nvptx_const(t, 32, 5), "");
+    V args[4] = {nvptx_const(t, 32, -1), warp, nvptx_const(t, 32, 0), nvptx_const(t, 32, 31)};
+    return (Uni){nvptx_call(t, "llvm.nvvm.shfl.sync.idx.i32", 4, args)};
+}
+
 static Uni nvptx_warp_id(Target *t) {
+    if (t->role)
+        return (Uni){
+            LLVMBuildSub(t->builder, t->warp_all.v, nvptx_const(t, 32, t->warp_first), "")};
     if (t->warps == 1)
         return uni_int(t, 32, 0);
     return (Uni){LLVMBuildLShr(t->builder, thread_id(t), nvptx_const(t, 32, 5), "")};
@@ -190,6 +216,25 @@ const TargetOps *target_ops_nvptx(void) {
         .block_barrier = nvptx_block_barrier,
         .named_barrier = nvptx_named_barrier,
         .mma = nvptx_mma,
+        .warp_uniform = nvptx_warp_uniform,
+        .elect = nvptx_elect,
+        .set_regs = nvptx_set_regs,
+        .fence = nvptx_fence,
+        .stmatrix = nvptx_stmatrix,
+        .mbar_init = nvptx_mbar_init,
+        .mbar_init_fence = nvptx_mbar_init_fence,
+        .mbar_expect = nvptx_mbar_expect,
+        .mbar_arrive = nvptx_mbar_arrive,
+        .mbar_wait = nvptx_mbar_wait,
+        .warp_barrier = nvptx_warp_barrier,
+        .tma_load = nvptx_tma_load,
+        .tma_store = nvptx_tma_store,
+        .tma_commit = nvptx_tma_commit,
+        .tma_wait = nvptx_tma_wait,
+        .mma_fence = nvptx_mma_fence,
+        .mma_issue = nvptx_mma_issue,
+        .mma_commit = nvptx_mma_commit,
+        .mma_wait = nvptx_mma_wait,
         .cp_async = nvptx_cp_async,
         .cp_commit = nvptx_cp_commit,
         .cp_wait = nvptx_cp_wait,

@@ -50,6 +50,8 @@ void nvptx_ldmatrix(Target *t, const Access *a, int count, bool trans, Shared p,
 void nvptx_cp_async(Target *t, const Access *a, Shared to, Ptr from, Lane pred, Lane active);
 void nvptx_cp_commit(Target *t);
 void nvptx_cp_wait(Target *t, int pending);
+void nvptx_stmatrix(Target *t, const Access *a, int count, bool trans, Shared p, const Lane *in);
+V nvptx_shared_pointer(Target *t, Shared p, bool with_imm); // address space 3
 
 // --- nvptx_warp.c ---
 Lane nvptx_shuffle_xor(Target *t, DType dtype, Lane x, uint32_t mask);
@@ -58,6 +60,27 @@ void nvptx_block_barrier(Target *t);
 void nvptx_named_barrier(Target *t, int id, int warps);
 void nvptx_mma(Target *t, MmaKind kind, DType ab, const Lane *a, const Lane *b, const Lane *c,
                Lane *out);
+// --- nvptx_tma.c ---
+Uni nvptx_elect(Target *t);
+void nvptx_set_regs(Target *t, int regs, bool more);
+void nvptx_fence(Target *t, FenceKind kind);
+void nvptx_warp_barrier(Target *t);
+void nvptx_mbar_init(Target *t, Shared bar, int arrivals);
+void nvptx_mbar_init_fence(Target *t);
+void nvptx_mbar_expect(Target *t, Shared bar, int bytes);
+void nvptx_mbar_arrive(Target *t, Shared bar, Lane pred);
+void nvptx_mbar_wait(Target *t, Shared bar, Uni parity);
+void nvptx_tma_load(Target *t, Uni map, int rank, const Uni *at, Shared to, Shared bar);
+void nvptx_tma_store(Target *t, Uni map, int rank, const Uni *at, Shared from);
+void nvptx_tma_commit(Target *t);
+void nvptx_tma_wait(Target *t, int pending, bool read);
+
+// --- nvptx_wgmma.c ---
+void nvptx_mma_fence(Target *t);
+void nvptx_mma_issue(Target *t, const MmaIssue *m, Lane *acc);
+void nvptx_mma_commit(Target *t);
+void nvptx_mma_wait(Target *t, int pending, int n, Lane *acc);
+
 // `n` elements of a register type <= 32 bits as 32-bit words, lowest first.
 V nvptx_pack(Target *t, DType dtype, int n, const Lane *x);
 void nvptx_unpack(Target *t, DType dtype, int n, V word, Lane *out);

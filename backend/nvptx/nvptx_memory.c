@@ -55,7 +55,7 @@ static V pointer_of(Target *t, Ptr p, bool with_imm) {
 }
 
 // An unsigned offset: shared memory is far smaller than 2^31.
-static V shared_pointer(Target *t, Shared p, bool with_imm) {
+V nvptx_shared_pointer(Target *t, Shared p, bool with_imm) {
     LLVMTypeRef i8 = target_int(t, 8);
     V v = nvptx_of(t)->shared;
     if (p.base.v)
@@ -283,19 +283,19 @@ void nvptx_atomic(Target *t, const Access *a, AtomicKind kind, Ptr p, Lane pred,
 // --- shared memory ---
 
 static V shared_word(Target *t, Shared p) {
-    return LLVMBuildPtrToInt(t->builder, shared_pointer(t, p, false), target_int(t, 32), "");
+    return LLVMBuildPtrToInt(t->builder, nvptx_shared_pointer(t, p, false), target_int(t, 32), "");
 }
 
 void nvptx_load_shared(Target *t, const Access *a, Shared p, Lane pred, Lane *out) {
     if (always(pred))
-        plain_load(t, a, shared_pointer(t, p, true), false, out);
+        plain_load(t, a, nvptx_shared_pointer(t, p, true), false, out);
     else
         asm_load(t, a, "ld.shared", shared_word(t, p), "r", p.imm, pred, NULL, true, out);
 }
 
 void nvptx_store_shared(Target *t, const Access *a, Shared p, Lane pred, const Lane *in) {
     if (always(pred))
-        plain_store(t, a, shared_pointer(t, p, true), in);
+        plain_store(t, a, nvptx_shared_pointer(t, p, true), in);
     else
         asm_store(t, a, "st.shared", shared_word(t, p), "r", p.imm, pred, in);
 }
@@ -304,12 +304,22 @@ void nvptx_ldmatrix(Target *t, const Access *a, int count, bool trans, Shared p,
     char name[96];
     snprintf(name, sizeof name, "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x%d%s.b16", count,
              trans ? ".trans" : "");
-    V pointer = shared_pointer(t, p, true);
+    V pointer = nvptx_shared_pointer(t, p, true);
     V r = arith_intrinsic(t, name, LLVMTypeOf(pointer), 1, &pointer);
     for (int i = 0; i < count; i++) {
         V word = count > 1 ? LLVMBuildExtractValue(t->builder, r, (unsigned)i, "") : r;
         nvptx_unpack(t, a->dtype, 2, word, out + 2 * i);
     }
+}
+
+void nvptx_stmatrix(Target *t, const Access *a, int count, bool trans, Shared p, const Lane *in) {
+    char name[96];
+    snprintf(name, sizeof name, "llvm.nvvm.stmatrix.sync.aligned.m8n8.x%d%s.b16", count,
+             trans ? ".trans" : "");
+    V args[5] = {nvptx_shared_pointer(t, p, true)};
+    for (int i = 0; i < count; i++)
+        args[1 + i] = nvptx_pack(t, a->dtype, 2, in + 2 * i);
+    arith_intrinsic(t, name, LLVMTypeOf(args[0]), 1 + count, args);
 }
 
 // A false predicate copies no bytes and zeroes the whole destination.

@@ -89,7 +89,12 @@ Lane nvptx_shuffle_idx(Target *t, DType dtype, Lane x, Lane source) {
 
 // --- barriers: the number must be an immediate ---
 
+// In a role: of its warps. Barriers 15, 14, .. are kept for that.
 void nvptx_block_barrier(Target *t) {
+    if (t->role) {
+        nvptx_named_barrier(t, 16 - t->role, t->warps);
+        return;
+    }
     V id = nvptx_const(t, 32, 0);
     nvptx_call(t, "llvm.nvvm.barrier.cta.sync.aligned.all", 1, &id);
 }
