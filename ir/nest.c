@@ -120,11 +120,15 @@ bool each_nest(PassCtx *ctx, Kernel *k, NestFn fn) {
     return region_each_nest(ctx, k, k->body, fn);
 }
 
-uint32_t stream_tile(const TargetDesc *target, const Nest *nest) {
-    if (target->family == TARGET_CPU)
-        return (uint32_t)target->lanes * 8;
+uint32_t stream_tile(const TargetDesc *target, const Nest *nest, const Axis *axis) {
+    enum { ROWS = 8, CPU_VECTORS = 8, THREADS = 128 };
+    bool cpu = target->family == TARGET_CPU;
+    if (nest->contiguous != axis->id)
+        return cpu ? 1 : ROWS;
+    if (cpu)
+        return (uint32_t)target->lanes * CPU_VECTORS;
     uint32_t vec = (uint32_t)(target->vec_bytes / nest->elem_bytes);
-    return 128 * (vec ? vec : 1);
+    return THREADS * (vec ? vec : 1);
 }
 
 uint32_t pow2_ceil(uint64_t n) {

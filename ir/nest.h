@@ -31,8 +31,9 @@ AxisWindow *axis_windows(Arena *scratch, const Kernel *k);
 typedef bool (*NestFn)(PassCtx *ctx, Kernel *k, Op *parallel);
 bool each_nest(PassCtx *ctx, Kernel *k, NestFn fn);
 
-// Elements of a tile of a streamed axis: one vector per thread, a few vectors on the CPU.
-uint32_t stream_tile(const TargetDesc *target, const Nest *nest);
+// Elements of a tile of an axis that is streamed, or that a store walks: along the contiguous axis
+// one vector per thread (a few vectors on the CPU), across it a few rows in registers.
+uint32_t stream_tile(const TargetDesc *target, const Nest *nest, const Axis *axis);
 
 uint32_t pow2_ceil(uint64_t n);  // at least 1
 uint32_t pow2_floor(uint64_t n); // n at least 1

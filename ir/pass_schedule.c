@@ -197,7 +197,6 @@ static int schedule_elementwise(PassCtx *ctx, Kernel *k, Op *par, const Nest *n)
 static int schedule_streamed(PassCtx *ctx, Kernel *k, Op *par, const Nest *n) {
     const TargetDesc *t = ctx->target;
     bool cpu = t->family == TARGET_CPU;
-    uint32_t tile = stream_tile(t, n);
     for (int i = 0; i < par->nbinders; i++) {
         Axis *a = par->binder[i].axis;
         if (!a)
@@ -205,7 +204,7 @@ static int schedule_streamed(PassCtx *ctx, Kernel *k, Op *par, const Nest *n) {
         // A reduction over rows keeps the contiguous axis in lanes: then rows are streamed one by
         // one.
         bool contiguous = n->contiguous == a->id;
-        axis_set_size(ctx, k, a, contiguous ? tile : 1);
+        axis_set_size(ctx, k, a, contiguous ? stream_tile(t, n, a) : 1);
     }
     return cpu ? 1 : ELEMENTWISE_THREADS / t->lanes;
 }
@@ -218,11 +217,11 @@ static uint64_t tile_size(const Kernel *k, AxisSet axes) {
 }
 
 // Warps that a multiprocessor should hold: enough to hide latency, few enough for the registers
-// that a thread needs: 80 of 64K for rows and elementwise. A product gets two programs where its
-// fragments are short and its addresses simple (128 registers), else one.
+// that a thread needs (128 of 64K). A product gets two programs where its fragments are short and
+// its addresses simple, else one; elementwise code is left to the assembler.
 static int resident_programs(const Kernel *k, const Nest *n, int warps) {
-    enum { WARPS = 24, PRODUCT_WARPS = 16, SHORT_CONTRACTION = 32 };
-    int most = WARPS;
+    enum { ROW_WARPS_MOST = 16, PRODUCT_WARPS = 16, SHORT_CONTRACTION = 32 };
+    int most = n->whole.n > 0 || held_elements(k, n) > 1 ? ROW_WARPS_MOST : 1;
     if (n->ndots > 0) {
         most = PRODUCT_WARPS;
         for (int i = 0; i < n->dot->naxes; i++)

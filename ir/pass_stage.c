@@ -108,7 +108,7 @@ static Op *build_copy(Staging *s, Builder *b, const Op *load, Mem *buf, Value *p
     b->span = load->span;
     Op *copy = ir_build(
         b, &(OpInit){.kind = OP_COPY, .nin = (uint16_t)(n + 1), .nmem = 2, .in = in, .mem = mem});
-    op_set_str(s->k, copy, ATTR_engine, load_is_async(s->ctx, s->k, load) ? "cp_async" : "plain");
+    op_set_str(s->k, copy, ATTR_engine, s->async ? "cp_async" : "plain");
     const Attr *check = op_attr(load, ATTR_check);
     if (check)
         op_set_ints(s->k, copy, ATTR_check, check->n, check->ints);

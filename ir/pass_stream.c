@@ -290,7 +290,7 @@ static bool nest_stream(PassCtx *ctx, Kernel *k, Op *par) {
                     .k = k,
                     .region = par->region[0],
                     .whole = a,
-                    .tile = stream_tile(ctx->target, &n)};
+                    .tile = stream_tile(ctx->target, &n, a)};
         if (!region_stream(&s))
             return false;
     }

@@ -28,6 +28,7 @@ typedef struct Plan {
 
 typedef struct Whole {
     AxisSet dynamic, fixed;
+    AxisSet columns; // not contiguous in some nest: never held where the extent is dynamic
 } Whole;
 
 static bool axis_const_extent(const Axis *a, int64_t *n) {
@@ -39,9 +40,14 @@ static bool axis_const_extent(const Axis *a, int64_t *n) {
     return true;
 }
 
-// A whole axis of known extent up to this is held in every variant; a longer one is streamed.
-static int64_t held_fixed_max(const TargetDesc *t) {
-    return t->family == TARGET_CPU ? 256 : 16384;
+// A whole axis of known extent up to this is held in every variant; a longer one is streamed. The
+// contiguous axis is spread over the lanes of all warps; another one lies in the registers of a
+// thread.
+static int64_t held_fixed_max(const TargetDesc *t, bool contiguous) {
+    enum { CPU_MOST = 256, ROW_MOST = 16384, COLUMN_MOST = 64 };
+    if (!contiguous)
+        return COLUMN_MOST;
+    return t->family == TARGET_CPU ? CPU_MOST : ROW_MOST;
 }
 
 static bool nest_whole(PassCtx *ctx, Kernel *k, Op *par) {
@@ -49,11 +55,14 @@ static bool nest_whole(PassCtx *ctx, Kernel *k, Op *par) {
     Nest n = nest_of(par);
     for (int i = 0; i < n.whole.n; i++) {
         const Axis *a = k->axis[n.whole.id[i]];
+        bool contiguous = n.contiguous == a->id || n.ndots > 0;
         int64_t size;
-        if (axis_const_extent(a, &size) && size <= held_fixed_max(ctx->target))
-            axes_add(&w->fixed, a->id);
-        else
-            axes_add(&w->dynamic, a->id);
+        if (axis_const_extent(a, &size)) {
+            if (size <= held_fixed_max(ctx->target, contiguous))
+                axes_add(&w->fixed, a->id);
+        } else {
+            axes_add(contiguous ? &w->dynamic : &w->columns, a->id);
+        }
     }
     return true;
 }
@@ -63,6 +72,7 @@ static Whole kernel_whole(PassCtx *ctx, Kernel *k) {
     PassCtx walk = *ctx;
     walk.user = &w;
     each_nest(&walk, k, nest_whole);
+    w.dynamic = axes_minus(w.dynamic, w.columns);
     return w;
 }
 

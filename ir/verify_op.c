@@ -514,6 +514,6 @@ bool verify_op(Verify *v) {
     bool defines = row->form == FORM_TEMP || row->form == FORM_BUF || row->form == FORM_CHAN;
     if (defines != (op->def_mem != NULL))
         return verify_fail(v, "the op defines %s memory", defines ? "a" : "no");
-    return axes_known(v, op) && memrefs_known(v, op) && check_form(v, op) && check_async(v, op) && check_attrs(v, op) &&
-           check_stage(v, op) && check_types(v, op);
+    return axes_known(v, op) && memrefs_known(v, op) && check_form(v, op) && check_async(v, op) &&
+           check_attrs(v, op) && check_stage(v, op) && check_types(v, op);
 }

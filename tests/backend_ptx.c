@@ -89,7 +89,7 @@ Test(backend_ptx, softmax_across_warps) {
     cr_expect(count_of(e.text, "st.shared.b32") == 2);
     cr_expect(strstr(e.text, "ld.global.nc.v4.b32"));
     cr_expect(strstr(e.text, "max.NaN.f32"));
-    cr_expect(count_of(e.text, "ex2.approx.f32") == 8);
+    cr_expect(count_of(e.text, "ex2.approx.ftz.f32") == 8);
     no_spills(assemble(&e, "sm_90a"));
     arena_free(e.arena);
 }

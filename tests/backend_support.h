@@ -68,7 +68,8 @@ static inline char *assemble(Emitted *e, const char *target) {
     cr_assert(fd >= 0);
     cr_assert(write(fd, e->text, strlen(e->text)) == (ssize_t)strlen(e->text));
     close(fd);
-    char *command = arena_printf(e->arena, "%s -arch=%s -v %s -o /dev/null 2>&1", ptxas, target, name);
+    char *command =
+        arena_printf(e->arena, "%s -arch=%s -v %s -o /dev/null 2>&1", ptxas, target, name);
     FILE *pipe = popen(command, "r");
     cr_assert(pipe);
     char *report = arena_alloc(e->arena, 65536);
