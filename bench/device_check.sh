@@ -3,11 +3,13 @@
 # Needs build-dev/ (bench/pack.sh makes it elsewhere), python3 with numpy; no LLVM, no compiler.
 # Results: $OUT/device_check.txt and .json (OUT: build-dev/out unless set). Exit status 1 when
 # anything was wrong; a sanitizer that the machine lacks or refuses is reported, not counted.
-# usage: bench/device_check.sh [--no-sanitizer]
+# usage: bench/device_check.sh [--no-sanitizer]     DEVICE=cpu tries it without a GPU
 cd "$(dirname "$0")/.." || exit 1
 dev=$PWD/build-dev
 out=${OUT:-$dev/out}
+device=${DEVICE:-cuda}
 mkdir -p "$out"
+parts=$(mktemp -d) && trap 'rm -rf "$parts"' EXIT
 if [ -f "$dev/fuse.tar.xz" ] && [ ! "$dev/libfuse_rt.so" -nt "$dev/fuse.tar.xz" ]; then
     tar -C "$dev" --touch -xJf "$dev/fuse.tar.xz" || exit 1
 fi
@@ -18,22 +20,36 @@ if [ -n "$missing" ]; then
     exit 1
 fi
 exec > >(tee "$out/device_check.txt") 2>&1
-nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+[ "$device" != cuda ] || nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+
+merge() { # all parts so far into one file
+    python3 - "$parts" "$out/device_check.json" <<'PYTHON'
+import glob, json, os, sys
+merged = {}
+for path in sorted(glob.glob(os.path.join(sys.argv[1], "*.json"))):
+    name = os.path.basename(path)[:-5]
+    part = name if name in ("memcheck", "racecheck") else "plain"
+    merged.setdefault(part, []).extend(json.load(open(path)))
+json.dump(merged, open(sys.argv[2], "w"), indent=1)
+PYTHON
+}
 
 bad=0
 # One process a kernel: what a fault leaves behind ends with it.
 for kernel in axpy softmax_whole softmax_rows linear_gelu linear_gelu_tiled; do
-    timeout 120 python3 bench/device_check.py --device cuda --only $kernel --json "$out/check-$kernel.json"
+    timeout 120 python3 bench/device_check.py --device "$device" --only $kernel --json "$parts/$kernel.json"
     status=$?
     [ $status -eq 0 ] || { echo "$kernel: exit status $status"; bad=1; }
+    merge
 done
 
 sanitize() { # TOOL ARGS...: all kernels in one process
-    local tool=$1 log=$out/sanitizer-$1.log
+    local tool=$1 log=$parts/$1.log
     shift
     timeout 170 compute-sanitizer --tool "$tool" --error-exitcode 9 --print-limit 20 --log-file "$log" \
-        python3 bench/device_check.py --device cuda --small --exact "$@" --json "$out/check-$tool.json"
+        python3 bench/device_check.py --device "$device" --small --exact "$@" --json "$parts/$tool.json"
     local status=$?
+    merge
     if grep -q -E 'not supported|Unable to|Failed to' "$log" 2>/dev/null; then
         echo "sanitizer $tool: did not run: $(grep -m1 -E 'not supported|Unable to|Failed to' "$log")"
         return
@@ -50,16 +66,5 @@ else
     echo "sanitizers: this machine has no compute-sanitizer"
 fi
 
-python3 - "$out" <<'PYTHON'
-import glob, json, os, sys
-out = sys.argv[1]
-merged = {}
-for path in sorted(glob.glob(os.path.join(out, "check-*.json"))):
-    name = os.path.basename(path)[6:-5]
-    part = "sanitizer " + name if name.endswith("check") else "cuda"
-    merged.setdefault(part, []).extend(json.load(open(path)))
-    os.remove(path)
-json.dump(merged, open(os.path.join(out, "device_check.json"), "w"), indent=1)
-PYTHON
 [ $bad -eq 0 ] && echo "device check: all right" || echo "device check: FAILED"
 exit $bad
