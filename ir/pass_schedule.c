@@ -75,9 +75,9 @@ typedef struct DotSizes {
 // This variant promises aligned, contiguous tensors.
 static bool kernel_has_vectors(const Kernel *k) {
     for (int i = 0; i < k->nparam; i++)
-        if (k->param[i].kind == PARAM_TENSOR && k->param[i].mem->inner < 0)
-            return false;
-    return true;
+        if (k->param[i].kind == PARAM_TENSOR && k->param[i].mem->inner >= 0)
+            return true;
+    return false;
 }
 
 // The variant for any stride computes an address per element: half the tile keeps its code small.

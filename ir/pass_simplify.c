@@ -212,6 +212,9 @@ static Value *op_fold(Kernel *k, const Op *op) {
     if (op->nin != 2 || op->nres != 1 || !op_has(op->kind, TRAIT_ELEMENTWISE))
         return NULL;
     DType t = op->in[0]->type.dtype;
+    bool is_index = t == DT_INDEX || t == DT_I64;
+    if (op->kind == OP_CMP && op->in[0] == op->in[1] && is_index && op->res[0]->type.axes.n == 0)
+        return ir_bool(k, op->sub == CMP_EQ || op->sub == CMP_LE || op->sub == CMP_GE);
     bool foldable = t == DT_INDEX || t == DT_I64 || t == DT_BOOL;
     if (foldable && const_int(op->in[0], &a) && const_int(op->in[1], &b)) {
         if (op->kind == OP_CMP)

@@ -133,11 +133,50 @@ static void add_when(Builder *b, Value *cond) {
     ir_build(b, &(OpInit){.kind = OP_WHEN, .nin = 1, .in = in});
 }
 
+typedef struct Contiguous {
+    int axis;       // of the nest being walked
+    uint8_t *along; // by Mem.id: accessed along it
+} Contiguous;
+
+static void note_along(void *user, Op *op) {
+    Contiguous *c = user;
+    for (int i = 0; i < op->nmem; i++) {
+        const MemRef *m = &op->mem[i];
+        if (m->nidx == 0)
+            continue;
+        const Value *inner = op->in[m->first + m->nidx - 1];
+        if (c->axis >= 0 && axes_has(inner->type.axes, (uint16_t)c->axis))
+            c->along[m->mem->id] = 1;
+    }
+}
+
+static bool nest_along(PassCtx *ctx, Kernel *k, Op *par) {
+    Contiguous *c = ctx->user;
+    (void)k;
+    c->axis = nest_of(par).contiguous;
+    ir_walk(par->region[0], note_along, c);
+    return true;
+}
+
+// Matrices, and vectors along the contiguous axis of some nest: a vector of one value per row is
+// not worth a condition on the number of rows.
+static uint8_t *worth_vectors(PassCtx *ctx, Kernel *k) {
+    Contiguous c = {.along = ARENA_ARRAY(ctx->scratch, uint8_t, (size_t)k->nmem + 1)};
+    PassCtx walk = *ctx;
+    walk.user = &c;
+    each_nest(&walk, k, nest_along);
+    for (int i = 0; i < k->nparam; i++)
+        if (k->param[i].kind == PARAM_TENSOR && k->param[i].mem->rank > 1)
+            c.along[k->param[i].mem->id] = 1;
+    return c.along;
+}
+
 static void guard_vectors(PassCtx *ctx, Kernel *k, Builder *b) {
+    const uint8_t *worth = worth_vectors(ctx, k);
     uint8_t *divides = ARENA_ARRAY(ctx->scratch, uint8_t, (size_t)k->nvalue + 1);
     for (int i = 0; i < k->nparam; i++) {
         Mem *t = k->param[i].kind == PARAM_TENSOR ? k->param[i].mem : NULL;
-        if (!t || t->rank == 0)
+        if (!t || t->rank == 0 || !worth[t->id])
             continue;
         uint32_t per_vec = 128 / dtype_bits(t->dtype);
         t->align = 16;
