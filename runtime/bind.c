@@ -32,8 +32,8 @@ static char *frame_layout(Frame *f, const Instance *k, char *at) {
     f->bound_by = carve(&at, (size_t)k->ndim, sizeof *f->bound_by);
     f->arg = carve(&at, (size_t)k->nparam, sizeof *f->arg);
     f->slot = carve(&at, k->max_slots, sizeof *f->slot);
-    f->value = carve(&at, k->max_launch_params, sizeof *f->value);
-    f->pointer = carve(&at, k->max_launch_params, sizeof *f->pointer);
+    f->value = carve(&at, k->max_launch_words, sizeof *f->value);
+    f->pointer = carve(&at, k->max_launch_words, sizeof *f->pointer);
     return at;
 }
 

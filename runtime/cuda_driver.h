@@ -36,6 +36,17 @@ enum { // CUdevice_attribute
     CUDA_SHARED_PER_BLOCK_OPTIN = 97,
 };
 enum { CUDA_MAX_DYNAMIC_SHARED = 8 };  // CUfunction_attribute
+enum { // CUtensorMapDataType
+    CUDA_MAP_U8 = 0,
+    CUDA_MAP_U16 = 1,
+    CUDA_MAP_U32 = 2,
+    CUDA_MAP_U64 = 4,
+    CUDA_MAP_F16 = 6,
+    CUDA_MAP_F32 = 7,
+    CUDA_MAP_F64 = 8,
+    CUDA_MAP_BF16 = 9,
+};
+enum { CUDA_MAP_PROMOTE_256 = 3 };     // CUtensorMapL2promotion
 enum { CUDA_STREAM_NON_BLOCKING = 1 }; // CUstream_flags
 enum {                                 // CUjit_option
     CUDA_JIT_ERROR_LOG = 5,

@@ -98,6 +98,73 @@ static FuseRtStatus cuda_zero(void *user, void *memory, int64_t bytes) {
                       "cuMemsetD8Async");
 }
 
+// --- tensor maps ---
+
+static int map_type(DType dtype) {
+    switch (dtype) {
+    case DT_F16:
+        return CUDA_MAP_F16;
+    case DT_BF16:
+        return CUDA_MAP_BF16;
+    case DT_F32:
+        return CUDA_MAP_F32;
+    case DT_F64:
+        return CUDA_MAP_F64;
+    case DT_BOOL:
+    case DT_I8:
+    case DT_U8:
+    case DT_E4M3:
+    case DT_E5M2:
+        return CUDA_MAP_U8;
+    case DT_I16:
+    case DT_U16:
+        return CUDA_MAP_U16;
+    case DT_I32:
+    case DT_U32:
+        return CUDA_MAP_U32;
+    case DT_I64:
+    case DT_U64:
+    case DT_INDEX:
+        return CUDA_MAP_U64;
+    case DT_I4:
+    case DT_U4:
+    case DT_NONE:
+    case DT_COUNT_:
+        break;
+    }
+    return -1;
+}
+
+// The driver takes half a microsecond for it: as long as a lock and a look-up would.
+static FuseRtStatus cuda_map(void *user, const LaunchParam *p, const TensorBind *t, void *out) {
+    const Start *s = user;
+    const CudaDriver *cuda = &s->module->device->cuda;
+    const AbiMap *m = p->map;
+    int type = map_type(p->dtype), swizzle = 0;
+    uint64_t dims[ABI_MAP_RANK], strides[ABI_MAP_RANK];
+    unsigned box[ABI_MAP_RANK], steps[ABI_MAP_RANK];
+    if (!cuda->tensor_map || type < 0)
+        return rt_fail(FUSE_RT_UNSUPPORTED, "this driver has no tensor maps of %s",
+                       dtype_name(p->dtype));
+    while (swizzle < 3 && m->swizzle >= 32 << swizzle)
+        swizzle++;
+    for (int i = 0; i < m->rank; i++) {
+        int64_t bytes = t->stride[m->dim[i]] * (int64_t)dtype_bytes(p->dtype, 1);
+        dims[i] = (uint64_t)t->shape[m->dim[i]];
+        // of a dim of one element any stride is right
+        strides[i] = t->shape[m->dim[i]] > 1 ? (uint64_t)bytes : 16;
+        box[i] = (unsigned)m->box[i];
+        steps[i] = 1;
+    }
+    _Alignas(64) unsigned char map[ABI_MAP_BYTES];
+    CudaResult result = cuda->tensor_map(map, type, (unsigned)m->rank, t->data, dims, strides + 1,
+                                         box, steps, 0, swizzle, CUDA_MAP_PROMOTE_256, 0);
+    if (result != CUDA_OK)
+        return cuda_check(cuda, result, "cuTensorMapEncodeTiled");
+    memcpy(out, map, sizeof map);
+    return FUSE_RT_OK;
+}
+
 static FuseRtStatus host_start(void *user, LaunchPlan *l, int64_t grid, void **params) {
     const Start *s = user;
     FuseModule *m = s->module;
@@ -217,7 +284,8 @@ static FuseRtStatus run_launches(FuseKernel *kernel, Frame *f, void *stream,
     FuseDevice *d = m->device;
     bool cuda = d->kind == DEVICE_CUDA;
     Start start = {m, stream};
-    RunTarget target = {cuda ? cuda_start : host_start, cuda ? cuda_zero : host_zero, &start};
+    RunTarget target = {cuda ? cuda_start : host_start, cuda ? cuda_zero : host_zero,
+                        cuda ? cuda_map : NULL, &start};
     DeviceScope scope = {0};
     FuseRtStatus status = FUSE_RT_OK;
     if (cuda)

@@ -191,8 +191,8 @@ static bool read_instance(Arena *arena, const Module *m, int first, int n, PlanF
             out->max_slots = p->nslot;
         if (tensors > out->max_tensors)
             out->max_tensors = tensors;
-        if (p->launch_params > out->max_launch_params)
-            out->max_launch_params = p->launch_params;
+        if (p->launch_words > out->max_launch_words)
+            out->max_launch_words = p->launch_words;
     }
     return true;
 }

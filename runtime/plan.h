@@ -31,13 +31,14 @@ typedef struct Guard {
     bool fits32, absent;
 } Guard;
 
-// One entry parameter of a launch: a tensor's address or stride, or a slot.
+// One entry parameter of a launch: a tensor's map, address or stride, or a slot.
 typedef struct LaunchParam {
     AbiKind kind;
     DType dtype;
     uint16_t tensor;
     uint8_t dim;
     uint32_t slot;
+    const AbiMap *map;
 } LaunchParam;
 
 typedef struct LaunchPlan {
@@ -114,8 +115,8 @@ typedef struct Program {
     const DType *temp_dtype;
     const uint8_t *temp_rank;
     const bool *temp_zero;
-    uint32_t launch_params; // of the launch with the most
-    bool several;           // it has, or may have, more than one launch
+    uint32_t launch_words; // of the launch whose parameters need the most words of 8 bytes
+    bool several;          // it has, or may have, more than one launch
 } Program;
 
 // A dim of the kernel.
@@ -157,7 +158,7 @@ typedef struct Instance {
     PlanDim *dim;
     Program *variant; // the most special first
     Equation *equation;
-    uint32_t max_slots, max_tensors, max_launch_params;
+    uint32_t max_slots, max_tensors, max_launch_words;
     bool rehearse; // a dry run comes first: for the size of temporaries, and so that nothing fails
                    // between two launches
 } Instance;

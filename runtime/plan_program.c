@@ -23,7 +23,7 @@ typedef struct Compile {
     VEC(DType) temp_dtype;
     VEC(uint8_t) temp_rank;
     VEC(bool) temp_zero;
-    uint32_t launch_params;
+    uint32_t launch_words;
     int launches; // so far
     bool several; // a loop has one, or there are two
     const char *error;
@@ -230,6 +230,7 @@ static const char *entry_symbol(Compile *c, const Op *op) {
 static bool compile_launch(Compile *c, const Op *op) {
     LaunchPlan *l = ARENA_NEW(c->arena, LaunchPlan);
     int n;
+    uint32_t words = 0;
     const AbiParam *abi = abi_launch_params(c->arena, op, &n);
     LaunchParam *params = ARENA_ARRAY(c->arena, LaunchParam, (size_t)n);
     for (int i = 0; i < n; i++) {
@@ -240,6 +241,11 @@ static bool compile_launch(Compile *c, const Op *op) {
                 return false;
         } else {
             p->tensor = tensor_of(c, abi[i].mem);
+        }
+        words += (uint32_t)(abi[i].bytes + 7) / 8;
+        if (abi[i].kind == ABI_MAP) {
+            p->map = &abi[i].map;
+            p->dtype = abi[i].mem->dtype;
         }
     }
     l->param = params;
@@ -253,8 +259,8 @@ static bool compile_launch(Compile *c, const Op *op) {
     l->pdl = op_attr_int(op, ATTR_pdl) != 0;
     if (l->warps < 1 || l->warps > 32 || l->smem < 0 || l->smem > INT32_MAX || l->cluster < 1)
         return fail(c, "a launch has impossible attributes:", l->entry);
-    if (l->nparam > c->launch_params)
-        c->launch_params = l->nparam;
+    if (words > c->launch_words)
+        c->launch_words = words;
     emit(c, (Instr){.code = I_LAUNCH, .launch = l});
     return true;
 }
@@ -469,7 +475,7 @@ bool plan_program(const ProgramInit *init, Program *out, const char **error) {
     out->temp_dtype = c.temp_dtype.data;
     out->temp_rank = c.temp_rank.data;
     out->temp_zero = c.temp_zero.data;
-    out->launch_params = c.launch_params;
+    out->launch_words = c.launch_words;
     out->several = c.several || c.launches > 1;
     return c.error == NULL;
 }

@@ -155,8 +155,21 @@ static uint64_t float_bits(DType dtype, double x) {
     return scalar_bits((Scalar){.dtype = dtype, .u.f = x});
 }
 
+// Of an empty tensor nothing is copied: its map is not looked at.
+static FuseRtStatus make_map(const Run *run, const LaunchPlan *l, const LaunchParam *p, void *out) {
+    const RunTarget *target = run->target;
+    const TensorBind *t = &run->frame->tensor[p->tensor];
+    memset(out, 0, ABI_MAP_BYTES);
+    if (t->count == 0 || !t->present)
+        return FUSE_RT_OK;
+    if (!target->map)
+        return rt_fail(FUSE_RT_UNSUPPORTED, "launch %s: tensor maps are for GPUs", l->entry);
+    return target->map(target->user, p, t, out);
+}
+
 static FuseRtStatus start_launch(Run *run, LaunchPlan *l) {
     const Frame *f = run->frame;
+    FuseRtStatus status;
     int64_t grid;
     if (__builtin_sub_overflow(f->slot[l->hi].i, f->slot[l->lo].i, &grid) || grid > INT32_MAX)
         return rt_fail(FUSE_RT_UNSUPPORTED,
@@ -167,13 +180,18 @@ static FuseRtStatus start_launch(Run *run, LaunchPlan *l) {
     run->launches++;
     if (!run->target)
         return FUSE_RT_OK;
+    uint32_t word = 0;
     for (uint32_t i = 0; i < l->nparam; i++) {
         const LaunchParam *p = &l->param[i];
-        uint64_t *value = &f->value[i];
+        uint64_t *value = &f->value[word++];
         f->pointer[i] = value;
         switch (p->kind) {
         case ABI_MAP:
-            return rt_fail(FUSE_RT_UNSUPPORTED, "launch %s: tensor maps", l->entry);
+            word += ABI_MAP_BYTES / 8 - 1;
+            status = make_map(run, l, p, value);
+            if (status != FUSE_RT_OK)
+                return status;
+            break;
         case ABI_POINTER:
             *value = (uint64_t)(uintptr_t)f->tensor[p->tensor].data;
             break;

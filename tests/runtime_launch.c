@@ -467,3 +467,43 @@ Test(runtime_launch, overhead) {
     fuse_rt_module_close(m);
     fuse_rt_device_close(d);
 }
+
+// --- tensor maps ---
+
+static const char map_plan[] =
+    "kernel copy(dim M, dim N, in @x: bf16[%M, %N] {align = 16, inner = 1, sdiv = 8}, out @y: "
+    "bf16[%M, %N] {align = 16, inner = 1, sdiv = 8}) {\n"
+    "  launch %pid in 0..%M args(%M; @x, @y) {entry = \"copy__0\", maps = [0, 128, 2, 1, 64, 0, "
+    "32, "
+    "1, 0, 2, 1, 8, 0, 1], warps = 4}\n"
+    "}\n";
+
+Test(runtime_launch, tensor_maps) {
+    FuseDevice *d = fake_device();
+    FuseModule *m = fake_module(d, map_plan, "// entry copy__0 7\n");
+    FuseKernel *k = kernel_named(m, "copy");
+    TestTensor *x = tensor_at(0x10000, type_bf16, 2, 48, 80),
+               *y = tensor_at(0x20000, type_bf16, 2, 48, 80);
+    EXPECT_OK(LAUNCH(k, NULL, arg_tensor(NULL, x), arg_tensor(NULL, y)));
+    cr_assert_eq(fake.nlaunch, 1);
+    cr_assert_eq(fake.nmap, 2);
+    const FakeMap *map = fake.map;
+    cr_expect_eq(map[0].type, CUDA_MAP_BF16);
+    cr_expect_eq(map[0].swizzle, 3);
+    cr_expect_eq(map[1].swizzle, 0);
+    cr_expect_eq((uintptr_t)map[0].base, 0x10000);
+    cr_expect_eq(map[0].rank, 2);
+    cr_expect(map[0].dims[0] == 80 && map[0].dims[1] == 48 && map[0].strides[0] == 160);
+    cr_expect(map[0].box[0] == 64 && map[0].box[1] == 32);
+    cr_expect(map[1].box[0] == 8 && map[1].box[1] == 1);
+    // x: map, pointer, stride; y: the same; M
+    const uint64_t *param = fake.launch[0].param;
+    cr_expect_eq(param[0], 0x7700);
+    cr_expect_eq(param[1], 0x10000);
+    cr_expect_eq(param[2], 80);
+    cr_expect_eq(param[3], 0x7701);
+    cr_expect_eq(param[4], 0x20000);
+    cr_expect_eq(param[6], 48);
+    fuse_rt_module_close(m);
+    fuse_rt_device_close(d);
+}

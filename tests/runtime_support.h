@@ -32,7 +32,16 @@ typedef struct FakeFunction {
     int nparam, max_shared;
 } FakeFunction;
 
+typedef struct FakeMap {
+    int type, swizzle;
+    unsigned rank, box[5];
+    void *base;
+    uint64_t dims[5], strides[4];
+} FakeMap;
+
 typedef struct Fake {
+    FakeMap map[8];
+    int nmap;
     FakeLaunch launch[FAKE_LAUNCHES];
     int nlaunch, ncount; // recorded; all
     FakeFunction function[FAKE_LAUNCHES];
@@ -194,6 +203,26 @@ static inline CudaResult fake_launch_ex(const CudaLaunchConfig *c, CudaFunction 
             l.pdl = c->attributes[i].value.programmatic != 0;
     }
     return fake_record(function, l, params);
+}
+// The map's first word is its number.
+static inline CudaResult fake_tensor_map(void *map, int type, unsigned rank, void *base,
+                                         const uint64_t *dims, const uint64_t *strides,
+                                         const unsigned *box, const unsigned *steps, int interleave,
+                                         int swizzle, int promotion, int fill) {
+    cr_assert(rank >= 1 && rank <= 5 && !interleave && !fill && promotion);
+    cr_assert_eq((uintptr_t)map % 64, 0);
+    FakeMap *m = &fake.map[fake.nmap % 8];
+    *m = (FakeMap){.type = type, .swizzle = swizzle, .rank = rank, .base = base};
+    for (unsigned i = 0; i < rank; i++) {
+        cr_assert_eq(steps[i], 1);
+        m->box[i] = box[i];
+        m->dims[i] = dims[i];
+        if (i > 0)
+            m->strides[i - 1] = strides[i - 1];
+    }
+    const uint64_t number = 0x7700 + (uint64_t)fake.nmap++;
+    memcpy(map, &number, sizeof number);
+    return fake_result("cuTensorMapEncodeTiled");
 }
 static inline CudaResult fake_stream_create(CudaStream **stream, unsigned flags) {
     (void)flags;
