@@ -94,7 +94,7 @@ static void arrive(Lower *l, Shared bar, int64_t count) {
 void lower_mbarrier(Lower *l, const Op *op) {
     Target *t = l->t;
     const Mem *chan = op->mem[0].mem;
-    if (!t->ops->mbar_wait || op_attr_int(chan->def, ATTR_at) < 0) {
+    if (!t->desc->has_tma || !t->ops->mbar_wait || op_attr_int(chan->def, ATTR_at) < 0) {
         target_fail(t, "channels in mode mbarrier");
         return;
     }
@@ -140,7 +140,7 @@ void lower_mbarriers_init(Lower *l) {
     ir_walk(l->launch->region[0], list_chan, &list);
     if (list.n == 0)
         return;
-    if (!t->ops->mbar_init) {
+    if (!t->desc->has_tma || !t->ops->mbar_init) {
         target_fail(t, "channels in mode mbarrier");
         return;
     }
@@ -171,7 +171,7 @@ void lower_barrier(Lower *l, const Op *op) {
 }
 
 void lower_fence(Lower *l, const Op *op) {
-    if (l->t->ops->fence)
+    if (l->t->desc->has_tma && l->t->ops->fence)
         l->t->ops->fence(l->t, (FenceKind)op->sub);
     else
         target_fail(l->t, "fences");
@@ -250,7 +250,7 @@ static void lower_role_chain(Lower *l, const Op *role, int first, int number, in
 
 void lower_roles(Lower *l, const Op *op) {
     Target *t = l->t;
-    if (!t->ops->warp_uniform || t->role) {
+    if (!t->desc->has_tma || !t->ops->warp_uniform || t->role) {
         target_fail(t, t->role ? "roles in a role" : "warp groups with roles of their own");
         return;
     }

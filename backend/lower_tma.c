@@ -131,8 +131,8 @@ static void find_map(void *user, Op *op) {
         return;
     f->t->op = op;
     TmaCopy c;
-    const char *why =
-        f->t->ops->tma_load ? tma_copy_of(f->layouts, op, &c) : "copies by engine tma";
+    const char *why = f->t->desc->has_tma && f->t->ops->tma_load ? tma_copy_of(f->layouts, op, &c)
+                                                                 : "copies by engine tma";
     if (!why && f->n == (int)(sizeof f->map / sizeof *f->map))
         why = "too many tensor maps";
     if (why) {

@@ -226,7 +226,8 @@ static const char *plan_of(Lower *l, const Op *op, MmaPlan *p) {
                    .rows = side_of(l, op, ATTR_rows),
                    .cols = side_of(l, op, ATTR_cols)};
     Type acc = op->res[0]->type;
-    if (!l->t->ops->mma_issue || !read_unit(op_attr_str(op, ATTR_unit), &p->issue.n, &p->issue.k))
+    bool has = (l->t->desc->units & UNIT_WGMMA) && l->t->ops->mma_issue;
+    if (!has || !read_unit(op_attr_str(op, ATTR_unit), &p->issue.n, &p->issue.k))
         return "this matrix unit";
     if (op->naxes != 1 || !acc.layout)
         return "a product along several axes";
@@ -311,7 +312,7 @@ void lower_mma_issue(Lower *l, const Op *op) {
 
 void lower_mma_wait(Lower *l, const Op *op) {
     Target *t = l->t;
-    if (!t->ops->mma_wait) {
+    if (!(t->desc->units & UNIT_WGMMA) || !t->ops->mma_wait) {
         target_fail(t, "matrix units of warp groups");
         return;
     }

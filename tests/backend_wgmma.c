@@ -1,0 +1,188 @@
+// Placed IR of sm_90a: roles, mbarrier rings, TMA and the matrix unit of a warp group.
+#include "backend_support.h"
+
+#include "ir/pass.h"
+
+static char *read_corpus(Arena *arena, const char *name) {
+    char *path = arena_printf(arena, "%s/tests/corpus/placed/%s", FUSE_SOURCE_DIR, name);
+    FILE *f = fopen(path, "rb");
+    cr_assert(f, "%s", path);
+    char *text = arena_alloc(arena, 65536);
+    size_t n = fread(text, 1, 65535, f);
+    text[n] = 0;
+    fclose(f);
+    return text;
+}
+
+static Module *parse(Arena *arena, const char *text) {
+    const char *error = NULL;
+    Module *m = ir_parse(arena, interner_new(arena), text, strlen(text), &error);
+    cr_assert(m, "parse: %s", error ? error : "?");
+    return m;
+}
+
+Test(backend_wgmma, text) {
+    Arena *arena = arena_new("test");
+    const char *error = NULL;
+    Module *m = parse(arena, read_corpus(arena, "linear_gelu_sm90a.tir"));
+    cr_assert(ir_verify(arena, m, &error), "%s", error ? error : "?");
+    for (int generic = 0; generic < 2; generic++) {
+        IrText once = ir_print(arena, m, (IrPrintOptions){.generic = generic});
+        Module *again = parse(arena, once.data);
+        cr_assert(ir_verify(arena, again, &error), "%s", error ? error : "?");
+        IrText twice = ir_print(arena, again, (IrPrintOptions){.generic = generic});
+        cr_expect_str_eq(once.data, twice.data);
+    }
+    arena_free(arena);
+}
+
+// Registers that setmaxnreg asks for, and how many ptxas gives.
+Test(backend_wgmma, linear_gelu) {
+    Arena *arena = arena_new("test");
+    Emitted e = emit_ptx(read_corpus(arena, "linear_gelu_sm90a.tir"), "sm_90a");
+    cr_expect_eq(count_of(e.text, "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16"), 4);
+    cr_expect_eq(count_of(e.text, "wgmma.fence"), 1);
+    cr_expect_eq(count_of(e.text, "wgmma.wait_group.sync.aligned 0"), 1);
+    // x is one box of 128 lines, w four of 64; y leaves in four
+    cr_expect_eq(count_of(e.text, "cp.async.bulk.tensor.2d.shared::cta"), 5);
+    cr_expect_eq(count_of(e.text, "cp.async.bulk.tensor.2d.global.shared::cta"), 4);
+    cr_expect_eq(count_of(e.text, "mbarrier.try_wait.parity"), 2);
+    cr_expect_eq(count_of(e.text, "mbarrier.arrive.expect_tx"), 1);
+    cr_expect_eq(count_of(e.text, "mbarrier.init"), 6);
+    cr_expect_eq(count_of(e.text, "fence.mbarrier_init"), 1);
+    cr_expect_eq(count_of(e.text, "setmaxnreg.dec.sync.aligned.u32 \t40"), 1);
+    cr_expect_eq(count_of(e.text, "setmaxnreg.inc.sync.aligned.u32 \t232"), 1);
+    cr_expect_eq(count_of(e.text, "stmatrix.sync.aligned.m8n8.x4"), 16);
+    cr_expect_eq(count_of(e.text, "fence.proxy.async"), 1);
+    cr_expect_eq(count_of(e.text, "bar.sync \t1, 256") + count_of(e.text, "bar.sync 1, 256") +
+                     count_of(e.text, "barrier.sync.aligned \t1, 256"),
+                 2);
+    cr_expect_eq(count_of(e.text, ".param .align 64 .b8"), 3);
+    cr_expect(strstr(e.text, ".maxntid 384"));
+    cr_expect(strstr(e.text, ".minnctapersm 1"));
+    cr_expect(!strstr(e.text, ".local"));
+    // The runtime learns of the tensor maps from the plan.
+    cr_expect(strstr(e.plan, "maps = [0, 128, 2, 1, 64, 0, 128, 1, 128, 2, 1, 64, 0, 64, 3, 128, "
+                             "2, 1, 64, 0, 128]"),
+              "%s", e.plan);
+    char *report = assemble(&e, "sm_90a");
+    no_spills(report);
+    arena_free(e.arena);
+    arena_free(arena);
+}
+
+// No roles: the same warps copy and multiply. The second product takes its left operand from
+// registers, the right ones lie along d: one is transposed, one is not.
+static const char chained[] =
+    "tir placed sm_90a\n"
+    "layout #q = off(d:1, d:2, d:4, d:8, d:16, d:32, i:1^d:8, i:2^d:16, i:4^d:32, i:8, i:16, "
+    "i:32)\n"
+    "layout #kv = off(d:1, d:2, d:4, d:8, d:16, d:32, j:1^d:8, j:2^d:16, j:4^d:32, j:8, j:16, "
+    "j:32)\n"
+    "layout #s = reg(j:1, i:8, j:8, j:16, j:32) lane(j:2, j:4, i:1, i:2, i:4) warp(i:16, i:32)\n"
+    "layout #o = reg(d:1, i:8, d:8, d:16, d:32) lane(d:2, d:4, i:1, i:2, i:4) warp(i:16, i:32)\n"
+    "kernel chained(dim S, dim L, dim D = 64, in @q: bf16[%S, 64] {align = 16, inner = 1, sdiv = "
+    "8}, in @k: bf16[%L, 64] {align = 16, inner = 1, sdiv = 8}, in @v: bf16[%L, 64] {align = 16, "
+    "inner = 1, sdiv = 8}, out @o: f32[%S, 64] {align = 16, inner = 1, sdiv = 4}) {\n"
+    "  axis i of S by 64; axis j of L by 64; axis d of D in 0..64 by 64; %g = cdiv %S, 64 : "
+    "index\n"
+    "  launch %pid in 0..%g args(%S, %L; @q, @k, @v, @o) {warps = 4, smem = 41040} {\n"
+    "    @qb = buf.shared {at = 0} : bf16[i, d]#q; @kb = buf.shared {stages = 2, at = 8192} : "
+    "bf16[j, d]#kv; @vb = buf.shared {stages = 2, at = 24576} : bf16[j, d]#kv\n"
+    "    @cq = chan @qb {mode = mbarrier, tx = 8192, full = 1, empty = 1, at = 40960}\n"
+    "    @ck = chan @kb {mode = mbarrier, stages = 2, tx = 8192, full = 1, empty = 1, at = 40976}\n"
+    "    @cv = chan @vb {mode = mbarrier, stages = 2, tx = 8192, full = 1, empty = 1, at = 41008}\n"
+    "    %i0 = mul %pid, 64 : index\n"
+    "    with i in %i0..%S {\n"
+    "      acquire @cq(0:i32); copy @q[i, d] to @qb(0:i32) signal @cq {engine = tma, check = [0]}; "
+    "commit @cq(0:i32); wait @cq(0:i32)\n"
+    "      %r, %pe = for j in 0..%L carry (%acc = 0.0:f32 : f32[i, d]#o, %n = 0:i32 : i32) : "
+    "f32[i, d]#o, i32 {\n"
+    "        acquire @ck(%n); copy @k[j, d] to @kb(%n) signal @ck {engine = tma, check = [0]}; "
+    "commit @ck(%n)\n"
+    "        acquire @cv(%n); copy @v[j, d] to @vb(%n) signal @cv {engine = tma, check = [0]}; "
+    "commit @cv(%n)\n"
+    "        wait @ck(%n); %sa = mma.issue[d] @qb(0:i32), @kb(%n) {unit = m64n64k16, rows = [i], "
+    "cols = [j]} : async f32[i, j]#s; %s = mma.wait %sa : f32[i, j]#s; release @ck(%n)\n"
+    "        %p = cast %s : bf16[i, j]#s\n"
+    "        wait @cv(%n); %oa = mma.issue[j] %p, @vb(%n), %acc {unit = m64n64k16, rows = [i], "
+    "cols = [d]} : async f32[i, d]#o; %a = mma.wait %oa : f32[i, d]#o; release @cv(%n)\n"
+    "        %n1 = add %n, 1:i32 : i32; yield %a, %n1\n"
+    "      }\n"
+    "      release @cq(0:i32); store @o[i, d], %r {det = [i, d], check = [0]}\n"
+    "    }\n"
+    "  }\n"
+    "}\n";
+
+Test(backend_wgmma, left_operand_in_registers) {
+    Emitted e = emit_ptx(chained, "sm_90a");
+    cr_expect_eq(count_of(e.text, "wgmma.mma_async.sync.aligned.m64n64k16"), 8, "%s", e.text);
+    // scale-D 0 starts the first product of each block of k; last: is b transposed?
+    cr_expect_eq(count_of(e.text, "da, db, 0, 1, 1, 0, 0;"), 1);
+    cr_expect_eq(count_of(e.text, "da, db, 1, 1, 1, 0, 0;"), 3);
+    cr_expect_eq(count_of(e.text, "db, 1, 1, 1, 1;"), 4);
+    cr_expect_eq(count_of(e.text, "mbarrier.try_wait.parity"), 6);
+    cr_expect(!strstr(e.text, "setmaxnreg"));
+    no_spills(assemble(&e, "sm_90a"));
+    arena_free(e.arena);
+}
+
+// --- what is refused ---
+
+static char *replaced(Arena *arena, const char *text, const char *from, const char *to) {
+    const char *at = strstr(text, from);
+    cr_assert(at, "%s", from);
+    return arena_printf(arena, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+}
+
+typedef struct Wrong {
+    const char *from, *to, *message;
+} Wrong;
+
+Test(backend_wgmma, invalid) {
+    static const Wrong cases[] = {
+        {"%p = cast %s : bf16", "%p = cast %sa : bf16", "protocol rule A1"},
+        {"mma.issue[j] %p,", "mma.issue[i] %p,", "a contracted axis is not in both operands"},
+        {"mma.wait %oa", "mma.wait %acc", "an async value is needed"},
+        {"async f32[i, j]#s", "f32[i, j]#s", "the result is async f32"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Arena *arena = arena_new("test");
+        const char *error = NULL;
+        Module *m = parse(arena, replaced(arena, chained, cases[i].from, cases[i].to));
+        cr_expect(!ir_verify(arena, m, &error), "case %zu", i);
+        cr_expect(error && strstr(error, cases[i].message), "case %zu: %s", i, error ? error : "");
+        arena_free(arena);
+    }
+    Arena *arena = arena_new("test");
+    const char *error = NULL, *text = read_corpus(arena, "linear_gelu_sm90a.tir");
+    cr_expect(!ir_verify(
+        arena, parse(arena, replaced(arena, text, "warps = 8, regs", "warps = 4, regs")), &error));
+    cr_expect(error && strstr(error, "do not share out the warps"), "%s", error ? error : "");
+    arena_free(arena);
+}
+
+Test(backend_wgmma, unsupported) {
+    static const Wrong cases[] = {
+        {"unit = m64n64k16", "unit = m64n128k16", "an accumulator without the layout"},
+        {"unit = m64n64k16", "unit = m64n64k8", "no multiple of the unit's"},
+        {"unit = m64n64k16", "unit = m16n8k16", "this matrix unit"},
+        {"in @q: bf16", "in opt @q: bf16", "known to be there"},
+        {"j:1^d:8, j:2^d:16, j:4^d:32", "j:1, j:2, j:4", "not a box of swizzled lines"},
+        {"empty = 1, at = 40976", "empty = 3, at = 40976", "3 arrivals of 4 warps"},
+        {"signal @ck ", "", "signals no channel"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        Arena *arena = arena_new("test");
+        char *text = replaced(arena, chained, cases[i].from, cases[i].to);
+        Emitted e =
+            emit_text(text, "sm_90a", (BackendOptions){.emit = BACKEND_PTX, .opt_level = 2});
+        cr_expect(!e.text, "case %zu", i);
+        cr_expect(strstr(e.messages, cases[i].message), "case %zu: %s", i, e.messages);
+        arena_free(e.arena);
+        arena_free(arena);
+    }
+    Emitted e = emit_text(chained, "sm_80", (BackendOptions){.emit = BACKEND_PTX, .opt_level = 2});
+    cr_expect(!e.text && strstr(e.messages, "tma"), "%s", e.messages);
+    arena_free(e.arena);
+}
