@@ -1,12 +1,15 @@
-// The back end's entry: one LLVM module for all launches of a placed module.
+// The back end's entry: an LLVM module for each launch of a placed module, compiled on threads of
+// its own.
 //
 // Input: a placed module and a target. Output: PTX with the launch plan at its head, LLVM IR, or an
-// object file. Invariant: LLVM's process-wide state is set up once; everything else is in the call.
+// object file (one LLVM module for all launches). Invariants: LLVM's process-wide state is set up
+// once, everything else is in the call; the output does not depend on the number of threads.
 #include "backend/backend.h"
 
 #include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 #include <time.h>
 
@@ -39,46 +42,263 @@ void backend_llvm_start(void) {
     pthread_once(&once, llvm_start);
 }
 
+// --- jobs ---
+
+// What one LLVM module is made of: one launch on NVPTX, all of them elsewhere.
+typedef struct Job {
+    Target t;
+    Diags *diags; // of the job; merged in order at the end
+    BackendOutput out;
+    bool ok, begun;
+} Job;
+
+typedef struct Jobs {
+    Job *job;
+    int n;
+    // Of the workers:
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    int lowered, taken; // jobs lowered so far; jobs that somebody has taken
+    bool closed;        // no further job will be lowered
+} Jobs;
+
+static void job_begin(Job *j, const Target *common) {
+    j->t = *common;
+    j->t.arena = arena_new("back end job");
+    j->diags = j->t.diags = diags_new(j->t.arena, common->options->sources, NULL);
+    j->t.llvm = LLVMContextCreate();
+    j->t.module = LLVMModuleCreateWithNameInContext("fuse", j->t.llvm);
+    j->t.builder = LLVMCreateBuilderInContext(j->t.llvm);
+    j->ok = j->t.ops->module_begin(&j->t);
+    j->begun = true;
+}
+
+// Passes and code: touches nothing but the job.
+static void job_finish(Job *j) {
+    // Also after a failure: it gives back what module_begin took.
+    j->ok = j->t.ops->module_end(&j->t, &j->out) && j->ok && !j->t.failed;
+    LLVMDisposeBuilder(j->t.builder);
+    LLVMDisposeModule(j->t.module);
+    LLVMContextDispose(j->t.llvm);
+}
+
+// --- threads ---
+//
+// Lowering interns layouts in the IR's module, so it stays on the calling thread; LLVM's passes and
+// code generation, most of the time, run on workers while the next launch is lowered. Which thread
+// takes a job does not show in its result.
+
+// The next job, or NULL when there is none and none will come.
+static Job *jobs_take(Jobs *jobs) {
+    pthread_mutex_lock(&jobs->lock);
+    while (jobs->taken == jobs->lowered && !jobs->closed)
+        pthread_cond_wait(&jobs->more, &jobs->lock);
+    Job *j = jobs->taken < jobs->lowered ? &jobs->job[jobs->taken++] : NULL;
+    pthread_mutex_unlock(&jobs->lock);
+    return j;
+}
+
+static void *jobs_work(void *user) {
+    for (Job *j; (j = jobs_take(user)) != NULL;)
+        job_finish(j);
+    return NULL;
+}
+
+static void jobs_announce(Jobs *jobs, int n, bool closed) {
+    pthread_mutex_lock(&jobs->lock);
+    jobs->lowered += n;
+    jobs->closed = closed;
+    pthread_cond_broadcast(&jobs->more);
+    pthread_mutex_unlock(&jobs->lock);
+}
+
 // --- launches ---
 
 typedef struct Emit {
-    Target *t;
+    Jobs *jobs;
+    const Target *common;
     Kernel *kernel;
-    int count; // launches of this kernel so far
+    int count;  // launches of this kernel so far
+    bool split; // a job for each launch
 } Emit;
 
-// Symbols of PTX: letters, digits, _ and $.
-static const char *symbol_of(Arena *arena, const char *name) {
-    char *s = arena_strdup(arena, name);
-    for (char *p = s; *p; p++) {
-        bool ok = (*p >= 'a' && *p <= 'z') || (*p >= 'A' && *p <= 'Z') ||
-                  (*p >= '0' && *p <= '9') || *p == '_';
-        if (!ok)
-            *p = '_';
-    }
-    return s;
+static void count_launch(void *user, Op *op) {
+    int *n = user;
+    *n += op->kind == OP_LAUNCH;
+}
+
+static void find_maps(void *user, Op *op) {
+    Emit *e = user;
+    Target t = *e->common;
+    if (op->kind == OP_LAUNCH)
+        lower_find_maps(&t, e->kernel, op);
 }
 
 static void emit_launch(void *user, Op *op) {
     Emit *e = user;
-    if (op->kind != OP_LAUNCH || e->t->failed)
+    if (op->kind != OP_LAUNCH)
         return;
-    Str entry = op_attr_str(op, ATTR_entry);
-    const char *name =
-        entry ? entry : arena_printf(e->t->arena, "%s__%d", e->kernel->name, e->count);
-    e->count++;
-    lower_find_maps(e->t, e->kernel, op);
-    if (e->t->failed)
-        return;
-    lower_launch(e->t, e->kernel, op, symbol_of(e->t->arena, name));
+    Jobs *jobs = e->jobs;
+    Job *j = &jobs->job[e->split ? jobs->lowered : 0];
+    if (!j->begun)
+        job_begin(j, e->common);
+    const char *name = backend_entry_name(j->t.arena, e->kernel, op, e->count++);
+    if (j->ok && !j->t.failed)
+        lower_launch(&j->t, e->kernel, op, name);
+    if (e->split)
+        jobs_announce(jobs, 1, false);
 }
 
-static bool emit_kernels(Target *t, Module *m) {
-    for (int i = 0; i < m->nkernel && !t->failed; i++) {
-        Emit e = {.t = t, .kernel = m->kernel[i]};
-        ir_walk(m->kernel[i]->body, emit_launch, &e);
+static void emit_kernels(Emit *e, Module *m) {
+    for (int i = 0; i < m->nkernel; i++) {
+        e->kernel = m->kernel[i];
+        e->count = 0;
+        ir_walk(m->kernel[i]->body, emit_launch, e);
     }
-    return !t->failed;
+}
+
+// --- all of it ---
+
+enum { THREADS_MAX = 8, STACK_BYTES = 8 << 20 };
+
+static int processors(void) {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+// Without threads (none are to be had, or none needed) the caller does all the work at the end.
+static int workers_start(Jobs *jobs, int n, pthread_t thread[THREADS_MAX]) {
+    pthread_attr_t attr;
+    if (n <= 0 || pthread_attr_init(&attr) != 0)
+        return 0;
+    pthread_attr_setstacksize(&attr, STACK_BYTES);
+    int started = 0;
+    while (started < n && pthread_create(&thread[started], &attr, jobs_work, jobs) == 0)
+        started++;
+    pthread_attr_destroy(&attr);
+    return started;
+}
+
+static void report_time(const BackendOptions *options, const char *what, double seconds) {
+    if (!options->time || !options->message)
+        return;
+    char text[96];
+    int n = snprintf(text, sizeof text, "%-12s %8.2f ms\n", what, seconds * 1e3);
+    options->message(options->user, text, (size_t)n);
+}
+
+static double seconds_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void jobs_run(Jobs *jobs, Emit *e, Module *m, int threads) {
+    double start = seconds_now();
+    pthread_t thread[THREADS_MAX];
+    pthread_mutex_init(&jobs->lock, NULL);
+    pthread_cond_init(&jobs->more, NULL);
+    int workers = workers_start(jobs, threads - 1, thread);
+    emit_kernels(e, m);
+    report_time(e->common->options, "lower", seconds_now() - start);
+    start = seconds_now();
+    if (!e->split && !jobs->job[0].begun)
+        job_begin(&jobs->job[0], e->common); // a file without launches is a file all the same
+    jobs_announce(jobs, e->split ? 0 : 1, true);
+    jobs_work(jobs);
+    for (int i = 0; i < workers; i++)
+        pthread_join(thread[i], NULL);
+    report_time(e->common->options, "llvm", seconds_now() - start);
+    pthread_cond_destroy(&jobs->more);
+    pthread_mutex_destroy(&jobs->lock);
+}
+
+// Reports in the order of the launches.
+static bool jobs_merge_diags(const Jobs *jobs, Diags *diags) {
+    bool ok = true;
+    for (int i = 0; i < jobs->n; i++) {
+        const Diags *from = jobs->job[i].diags;
+        for (uint32_t d = 0; d < diags_count(from); d++) {
+            const Diag *diag = diags_at(from, d);
+            diag_add(diags, diag_id(diag), diag_span(diag), "%s", diag_message(diag));
+        }
+        ok = ok && jobs->job[i].ok;
+    }
+    return ok;
+}
+
+// --- one text of many ---
+
+// The lines that PTX modules of one target share. The last is there where shared memory is used.
+static const char *const ptx_heads[] = {".version ", ".target ", ".address_size ",
+                                        ".extern .shared "};
+enum { PTX_HEADS = sizeof ptx_heads / sizeof *ptx_heads };
+
+typedef struct PtxParts {
+    const char *head[PTX_HEADS]; // NULL: there is none
+    size_t head_len[PTX_HEADS];  // with the line's end
+    size_t body;                 // where the functions begin
+} PtxParts;
+
+static PtxParts ptx_parts(const BackendOutput *o) {
+    PtxParts p = {0};
+    for (size_t at = 0; at < o->len;) {
+        const char *line = o->data + at, *nl = memchr(line, '\n', o->len - at);
+        size_t next = nl ? (size_t)(nl - o->data) + 1 : o->len;
+        bool is_head = false;
+        for (int i = 0; i < PTX_HEADS; i++) {
+            if (strncmp(line, ptx_heads[i], strlen(ptx_heads[i])) != 0)
+                continue;
+            p.head[i] = line;
+            p.head_len[i] = next - at;
+            p.body = next;
+            is_head = true;
+        }
+        if (*line == '.' && !is_head)
+            break; // code
+        at = next;
+    }
+    return p;
+}
+
+static void out_add(BackendOutput *out, const char *text, size_t len) {
+    memcpy(out->data + out->len, text, len);
+    out->len += len;
+}
+
+// Each line of the head once, then the functions in order.
+static void ptx_join(Arena *arena, const Jobs *jobs, BackendOutput *out) {
+    PtxParts *parts = ARENA_ARRAY(arena, PtxParts, (size_t)jobs->n);
+    for (int i = 0; i < jobs->n; i++)
+        parts[i] = ptx_parts(&jobs->job[i].out);
+    for (int h = 0; h < PTX_HEADS; h++) {
+        int i = 0;
+        while (i < jobs->n && !parts[i].head[h])
+            i++;
+        if (i < jobs->n)
+            out_add(out, parts[i].head[h], parts[i].head_len[h]);
+    }
+    for (int i = 0; i < jobs->n; i++) {
+        const BackendOutput *o = &jobs->job[i].out;
+        out_add(out, o->data + parts[i].body, o->len - parts[i].body);
+    }
+}
+
+static void jobs_join(Arena *arena, const Jobs *jobs, BackendEmit emit, BackendOutput *out) {
+    size_t len = 1;
+    for (int i = 0; i < jobs->n; i++)
+        len += jobs->job[i].out.len + 32;
+    out->data = arena_alloc(arena, len);
+    if (emit == BACKEND_PTX) {
+        ptx_join(arena, jobs, out);
+        return;
+    }
+    for (int i = 0; i < jobs->n; i++) {
+        const BackendOutput *o = &jobs->job[i].out;
+        if (i > 0)
+            out->len += (size_t)sprintf(out->data + out->len, "\n; --- launch %d ---\n\n", i);
+        out_add(out, o->data, o->len);
+    }
 }
 
 // --- the head of a PTX file ---
@@ -117,15 +337,6 @@ static void add_head(Arena *arena, const TargetDesc *target, BackendOutput *out)
     out->len = at;
 }
 
-static void report_time(const BackendOptions *options, const char *what, clock_t from) {
-    if (!options->time || !options->message)
-        return;
-    char text[96];
-    double ms = (double)(clock() - from) * 1e3 / CLOCKS_PER_SEC;
-    int n = snprintf(text, sizeof text, "%-12s %8.2f ms\n", what, ms);
-    options->message(options->user, text, (size_t)n);
-}
-
 static const TargetOps *ops_of(const TargetDesc *target) {
     switch (target->family) {
     case TARGET_NVPTX:
@@ -146,26 +357,34 @@ bool backend_emit(Arena *arena, Module *placed, const TargetDesc *target,
         return false;
     }
     backend_llvm_start();
-    clock_t start = clock();
-    Target t = {.ops = ops_of(target),
-                .desc = target,
-                .options = options,
-                .arena = arena,
-                .diags = diags,
-                .ir = placed};
-    t.llvm = LLVMContextCreate();
-    t.module = LLVMModuleCreateWithNameInContext("fuse", t.llvm);
-    t.builder = LLVMCreateBuilderInContext(t.llvm);
-    bool ok = t.ops->module_begin(&t);
-    ok = ok && emit_kernels(&t, placed);
-    report_time(options, "lower", start);
-    start = clock();
-    // Also after a failure: it gives back what module_begin took.
-    ok = t.ops->module_end(&t, out) && ok && !t.failed;
-    report_time(options, "llvm", start);
-    LLVMDisposeBuilder(t.builder);
-    LLVMDisposeModule(t.module);
-    LLVMContextDispose(t.llvm);
+    const Target common = {.ops = ops_of(target),
+                           .desc = target,
+                           .options = options,
+                           .arena = arena,
+                           .diags = diags,
+                           .ir = placed};
+    Jobs jobs = {.n = 1};
+    // File numbers of line information and what assertions declare belong to a module.
+    bool split = target->family == TARGET_NVPTX && !options->line_info && !options->debug;
+    Emit e = {.jobs = &jobs, .common = &common, .split = split};
+    int launches = 0;
+    for (int i = 0; i < placed->nkernel; i++) {
+        e.kernel = placed->kernel[i];
+        ir_walk(e.kernel->body, find_maps, &e);
+        ir_walk(e.kernel->body, count_launch, &launches);
+    }
+    if (diags_has_errors(diags))
+        return false;
+    e.split &= launches > 1;
+    jobs.n = e.split ? launches : 1;
+    jobs.job = ARENA_ARRAY(arena, Job, (size_t)jobs.n);
+    int threads = processors() < THREADS_MAX ? processors() : THREADS_MAX;
+    jobs_run(&jobs, &e, placed, threads < jobs.n ? threads : jobs.n);
+    bool ok = jobs_merge_diags(&jobs, diags) && !diags_has_errors(diags);
+    if (ok)
+        jobs_join(arena, &jobs, options->emit, out);
+    for (int i = 0; i < jobs.n; i++)
+        arena_free(jobs.job[i].t.arena);
     if (!ok) {
         if (!diags_has_errors(diags))
             diag_add(diags, DIAG_INTERNAL, (Span){0, 0}, "code generation failed without a reason");
