@@ -14,12 +14,17 @@ typedef struct Cone {
 // Every pure op and load of `host` that `root` needs, transitively. Ops with scalar results stay in
 // the host region and are not part of it.
 Cone cone_of(Arena *scratch, const Kernel *k, const Region *host, const Op *root);
+// Values that the host region cannot compute, by value id: tiles, loads, and what depends on them.
+uint8_t *nest_values(Arena *scratch, const Kernel *k, const Region *host);
 bool op_is_tile(const Op *op); // a result with axes
 bool op_is_root(const Op *op); // a store, atomic or scatter of a host region
 
+// Inserts temps for values whose inputs are overwritten before they are used, and for what
+// hand-written nests take from outside. Comes before the regions in `host` are fused: their nests
+// compute again what they use.
+bool fuse_keep_order(PassCtx *ctx, Kernel *k, Region *host);
 // Inserts temps so that every root can be one nest: results of products and reductions that another
-// product or a reduction over their axes uses, values whose inputs are overwritten before they are
-// used, values that several nests would compute again.
+// product or a reduction over their axes uses, values that several nests would compute again.
 bool fuse_keep(PassCtx *ctx, Kernel *k, Region *host);
 // A load of a temp or output that a statement of this region has just stored, at the same place =>
 // the stored value.

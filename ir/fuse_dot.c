@@ -56,6 +56,33 @@ static int cone_along(Arena *scratch, const Kernel *k, const Op *dot, const Axis
     return (int)ops.len;
 }
 
+typedef struct Written {
+    const Mem *mem;
+    bool found;
+} Written;
+
+static void find_written(void *user, Op *op) {
+    Written *w = user;
+    for (int i = 0; i < op->nmem; i++)
+        w->found |= op_has(op->kind, TRAIT_WRITES) && op->mem[i].mem == w->mem;
+}
+
+// The load cannot move to the dot: its tensor is written on the way (a loop around the dot alone
+// goes around all of it).
+static bool load_is_stuck(const Op *load, const Op *dot) {
+    Written w = {.mem = load->mem[0].mem};
+    if (load->parent != dot->parent) {
+        ir_walk(load->parent, find_written, &w);
+        return w.found;
+    }
+    for (Op *op = load->next; op != dot; op = op->next) {
+        find_written(&w, op);
+        for (int i = 0; i < op->nregion; i++)
+            ir_walk(op->region[i], find_written, &w);
+    }
+    return w.found;
+}
+
 static void lower_name(char *s) {
     for (; *s; s++)
         *s = (char)tolower((unsigned char)*s);
@@ -71,6 +98,13 @@ static bool dot_to_loop(PassCtx *ctx, Kernel *k, Op *dot, Axis *whole) {
     Op **cone;
     int n = cone_along(ctx->scratch, k, dot, whole, &cone);
     for (int i = 0; i < n; i++) {
+        if (cone[i]->kind == OP_LOAD && load_is_stuck(cone[i], dot)) {
+            diag_add(ctx->diags, DIAG_UNSUPPORTED, cone[i]->span,
+                     "not supported yet: an operand of a product along %s that is overwritten "
+                     "before the product, inside one nest",
+                     whole->name);
+            return false;
+        }
         for (int j = 0; j < cone[i]->naxes; j++) {
             if (cone[i]->axes[j] == whole) {
                 diag_add(ctx->diags, DIAG_UNSUPPORTED, cone[i]->span,

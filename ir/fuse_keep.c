@@ -81,29 +81,45 @@ static void replace_use(void *user, Op *op) {
             op->in[i] = r->to;
 }
 
-// %v = ..  =>  %v = ..; @t = temp; store @t[axes], %v; %v' = load @t[axes], and every later use
-// takes %v'.
-static void value_keep(PassCtx *ctx, Kernel *k, Region *host, Value *v) {
+// The elements of the value, by its axes, in a tensor.
+static int value_index(Builder *b, const Value *v, Value **index) {
+    for (int i = 0; i < v->type.axes.n; i++)
+        index[i] = axis_position(b, b->kernel->axis[v->type.axes.id[i]]);
+    return v->type.axes.n;
+}
+
+static Value *value_load(Builder *b, Mem *t, const Value *v) {
+    Value *index[RANK_MAX];
+    value_index(b, v, index);
+    return ir_load(b, t, index, NULL, v->name);
+}
+
+// %v = ..  =>  %v = ..; @t = temp; store @t[axes], %v. Returns the store.
+static Op *value_spill(Kernel *k, Value *v) {
     Op *after = v->def->next;
-    Builder b = after ? ir_builder_before(k, after) : ir_builder_at_end(k, host);
+    Builder b = after ? ir_builder_before(k, after) : ir_builder_at_end(k, v->def->parent);
     b.span = v->def->span;
     Value *dims[RANK_MAX], *index[RANK_MAX];
-    int rank = v->type.axes.n;
-    for (int i = 0; i < rank; i++) {
-        Axis *a = k->axis[v->type.axes.id[i]];
-        dims[i] = axis_extent(&b, a);
-        index[i] = axis_position(&b, a);
-    }
+    int rank = value_index(&b, v, index);
+    for (int i = 0; i < rank; i++)
+        dims[i] = axis_extent(&b, k->axis[v->type.axes.id[i]]);
     Mem *t = ir_temp(&b, v->name ? v->name : "kept", v->type.dtype, rank, dims);
-    Op *store = ir_store(&b, t, index, v);
-    Value *loaded = ir_load(&b, t, index, NULL, v->name);
+    return ir_store(&b, t, index, v);
+}
+
+// Spills the value, and every later use takes %v' = load @t[axes] instead.
+static void value_keep(Kernel *k, Value *v) {
+    Op *store = value_spill(k, v);
+    Builder b =
+        store->next ? ir_builder_before(k, store->next) : ir_builder_at_end(k, store->parent);
+    b.span = v->def->span;
+    Value *loaded = value_load(&b, store->mem[0].mem, v);
     ReplaceUse r = {.from = v, .to = loaded, .except = store};
     for (Op *op = loaded->def->next; op; op = op->next) {
         replace_use(&r, op);
         for (int i = 0; i < op->nregion; i++)
             ir_walk(op->region[i], replace_use, &r);
     }
-    (void)ctx;
 }
 
 static bool too_many_dims(PassCtx *ctx, const Value *v) {
@@ -113,6 +129,13 @@ static bool too_many_dims(PassCtx *ctx, const Value *v) {
              "this value extends along %d axes; a value that must be kept in memory may have %d",
              v->type.axes.n, RANK_MAX);
     return true;
+}
+
+static bool inside_nest(const Op *op) {
+    for (; op; op = op->parent ? op->parent->owner : NULL)
+        if (op->kind == OP_PARALLEL)
+            return true;
+    return false;
 }
 
 static bool keep_for_heavy(PassCtx *ctx, Kernel *k, Region *host) {
@@ -126,11 +149,11 @@ static bool keep_for_heavy(PassCtx *ctx, Kernel *k, Region *host) {
                 keep = blocking_value(ctx->scratch, k, v, blocks_dot, op) ? v : NULL;
             else
                 keep = blocking_value(ctx->scratch, k, v, blocks_reduce, op);
-            if (!keep || keep->def->parent != host)
+            if (!keep || inside_nest(keep->def))
                 continue;
             if (too_many_dims(ctx, keep))
                 return false;
-            value_keep(ctx, k, host, keep);
+            value_keep(k, keep);
         }
     }
     return true;
@@ -157,26 +180,47 @@ static bool op_writes(Op *op, const Mem *mem) {
     return w.found;
 }
 
-// Values of the region that depend on `def`, by value id.
+static void mark_from(void *user, Op *op) {
+    uint8_t *from = user;
+    for (int i = 0; i < op->nin; i++)
+        if (from[op->in[i]->id] && op->nres > 0)
+            from[op->res[0]->id] = 1;
+}
+
+// Values of the region, and of the regions in it, that depend on `def`, by value id.
 static uint8_t *values_from(Arena *scratch, const Kernel *k, const Op *def) {
     uint8_t *from = ARENA_ARRAY(scratch, uint8_t, k->nvalue + 1);
     from[def->res[0]->id] = 1;
-    for (const Op *op = def->next; op; op = op->next)
-        for (int i = 0; i < op->nin; i++)
-            if (from[op->in[i]->id] && op->nres > 0)
-                from[op->res[0]->id] = 1;
+    for (Op *op = def->next; op; op = op->next) {
+        mark_from(from, op);
+        for (int i = 0; i < op->nregion; i++)
+            ir_walk(op->region[i], mark_from, from);
+    }
     return from;
 }
 
-static bool op_uses(const Op *op, const uint8_t *values) {
+typedef struct Uses {
+    const uint8_t *values;
+    bool found;
+} Uses;
+
+static void find_use(void *user, Op *op) {
+    Uses *u = user;
     for (int i = 0; i < op->nin; i++)
-        if (values[op->in[i]->id])
-            return true;
-    return false;
+        u->found |= u->values[op->in[i]->id] != 0;
+}
+
+static bool op_uses(Op *op, const uint8_t *values) {
+    Uses u = {.values = values};
+    find_use(&u, op);
+    for (int i = 0; i < op->nregion; i++)
+        ir_walk(op->region[i], find_use, &u);
+    return u.found;
 }
 
 // A load whose tensor is written before a root that (through other ops) still uses it. A root may
-// itself overwrite the places that it reads, as long as they are the same ones.
+// itself overwrite the places that it reads, as long as they are the same ones; a loop or condition
+// that both uses the value and writes the tensor may do so in any order.
 static bool load_is_overwritten(Arena *scratch, const Kernel *k, const Op *load) {
     const uint8_t *from = values_from(scratch, k, load);
     const Op *writer = NULL;
@@ -184,12 +228,12 @@ static bool load_is_overwritten(Arena *scratch, const Kernel *k, const Op *load)
         bool root = op_is_root(op) || op_has(op->kind, TRAIT_REGIONS);
         if (!root)
             continue;
-        bool uses = op_is_root(op) && op_uses(op, from);
+        bool uses = op_uses(op, from);
         if (uses && writer)
             return true;
         if (!op_writes(op, load->mem[0].mem))
             continue;
-        bool same = uses && op->mem[0].nidx == load->mem[0].nidx;
+        bool same = uses && op_is_root(op) && op->mem[0].nidx == load->mem[0].nidx;
         for (int i = 0; same && i < load->mem[0].nidx; i++)
             same = op->in[op->mem[0].first + i] == load->in[load->mem[0].first + i];
         if (uses && !same)
@@ -201,12 +245,59 @@ static bool load_is_overwritten(Arena *scratch, const Kernel *k, const Op *load)
 
 static bool keep_for_order(PassCtx *ctx, Kernel *k, Region *host) {
     for (Op *op = host->first; op; op = op->next) {
-        if (op->kind != OP_LOAD || op->mem[0].mem->kind == MEM_TEMP ||
-            !load_is_overwritten(ctx->scratch, k, op))
+        if (op->kind != OP_LOAD || !load_is_overwritten(ctx->scratch, k, op))
             continue;
         if (too_many_dims(ctx, op->res[0]))
             return false;
-        value_keep(ctx, k, host, op->res[0]);
+        value_keep(k, op->res[0]);
+    }
+    return true;
+}
+
+// --- what a hand-written nest takes from outside ---
+
+typedef struct Outside {
+    const Op *nest;
+    const uint8_t *in_nest;
+    Value *found;
+} Outside;
+
+static bool op_is_in_nest(const Op *op, const Op *nest) {
+    for (; op; op = op->parent ? op->parent->owner : NULL)
+        if (op == nest)
+            return true;
+    return false;
+}
+
+static void find_outside(void *user, Op *op) {
+    Outside *o = user;
+    for (int i = 0; i < op->nin && !o->found; i++) {
+        Value *v = op->in[i];
+        if (v->kind == VALUE_OP && o->in_nest[v->id] && !op_is_in_nest(v->def, o->nest))
+            o->found = v;
+    }
+}
+
+static void nest_take(Kernel *k, Op *nest, Value *v) {
+    Op *store = value_spill(k, v);
+    Builder b = ir_builder_before(k, nest->region[0]->first);
+    b.span = v->def->span;
+    ReplaceUse r = {.from = v, .to = value_load(&b, store->mem[0].mem, v)};
+    ir_walk(nest->region[0], replace_use, &r);
+}
+
+// The host cannot hand a tile, or a scalar that a nest computed, to a nest: it goes through memory.
+static bool keep_for_nests(PassCtx *ctx, Kernel *k, Region *host) {
+    for (Op *op = host->first; op; op = op->next) {
+        while (op->kind == OP_PARALLEL) {
+            Outside o = {.nest = op, .in_nest = nest_values(ctx->scratch, k, host)};
+            ir_walk(op->region[0], find_outside, &o);
+            if (!o.found)
+                break;
+            if (too_many_dims(ctx, o.found))
+                return false;
+            nest_take(k, op, o.found);
+        }
     }
     return true;
 }
@@ -220,7 +311,7 @@ static bool keep_for_sharing(PassCtx *ctx, Kernel *k, Region *host) {
         int roots = 0;
         AxisSet axes = axes_none();
         bool differ = false;
-        const uint8_t *from = values_from(ctx->scratch, k, op);
+        uint8_t *from = values_from(ctx->scratch, k, op);
         for (Op *user = op->next; user; user = user->next) {
             if (!op_is_root(user) || !op_uses(user, from))
                 continue;
@@ -232,14 +323,17 @@ static bool keep_for_sharing(PassCtx *ctx, Kernel *k, Region *host) {
             continue;
         if (too_many_dims(ctx, op->res[0]))
             return false;
-        value_keep(ctx, k, host, op->res[0]);
+        value_keep(k, op->res[0]);
     }
     return true;
 }
 
+bool fuse_keep_order(PassCtx *ctx, Kernel *k, Region *host) {
+    return keep_for_order(ctx, k, host) && keep_for_nests(ctx, k, host);
+}
+
 bool fuse_keep(PassCtx *ctx, Kernel *k, Region *host) {
-    return keep_for_order(ctx, k, host) && keep_for_heavy(ctx, k, host) &&
-           keep_for_sharing(ctx, k, host);
+    return keep_for_heavy(ctx, k, host) && keep_for_sharing(ctx, k, host);
 }
 
 // --- forwarding ---

@@ -25,13 +25,14 @@ static bool starts_at_or_after_0(const Value *lo) {
 
 // Windows of the axis are always full: no padding.
 static bool axis_is_exact(const Bounds *b, const Axis *a) {
-    if (a->size == 1)
-        return true;
     const AxisWindow *w = &b->window[a->id];
+    if (a->size == 1 && w->binder)
+        return true;
     if (a->size == 0 || !w->hi || !value_is_const(w->hi) || (w->lo && !value_is_const(w->lo)))
         return a->size == 0;
+    // What a loop or grid binds is never empty; a fixed window has one tile even so.
     int64_t n = w->hi->u.i - (w->lo ? w->lo->u.i : 0);
-    return n >= 0 && n % a->size == 0;
+    return n >= (w->binder ? 0 : 1) && n % a->size == 0;
 }
 
 static bool window_ends_at(const Bounds *b, const Axis *a, const Value *extent) {

@@ -51,7 +51,7 @@ static bool op_goes_into_nest(const Op *op) {
 
 // What values the host cannot compute, by value id: a scalar made from something in the nest
 // belongs there as well.
-static uint8_t *nest_values(Arena *scratch, const Kernel *k, const Region *host) {
+uint8_t *nest_values(Arena *scratch, const Kernel *k, const Region *host) {
     uint8_t *in_nest = ARENA_ARRAY(scratch, uint8_t, k->nvalue + 1);
     const Region *chain[HOST_DEPTH_MAX];
     int depth = host_chain(host, chain);
@@ -270,14 +270,16 @@ static bool host_is_known(PassCtx *ctx, Kernel *k, Region *host) {
 static bool region_fuse(PassCtx *ctx, Kernel *k, Region *host) {
     if (!host_is_known(ctx, k, host))
         return false;
+    if (!ctx->options->no_fuse)
+        fuse_forward(ctx, k, host);
+    if (!fuse_keep_order(ctx, k, host))
+        return false;
     for (Op *op = host->first; op; op = op->next) {
         bool is_host_region = op->kind == OP_FOR || op->kind == OP_IF;
         for (int i = 0; is_host_region && i < op->nregion; i++)
             if (!region_fuse(ctx, k, op->region[i]))
                 return false;
     }
-    if (!ctx->options->no_fuse)
-        fuse_forward(ctx, k, host);
     if (!fuse_keep(ctx, k, host))
         return false;
     region_make_nests(ctx, k, host);

@@ -38,23 +38,38 @@ static bool op_reduces(const Op *op, const Axis *a) {
     return false;
 }
 
-// Level of an op: most of its operands' levels; a reduction's users are one above it.
-static int op_levels(Stream *s) {
-    int most = 0;
+typedef struct OpLevel {
+    const Stream *s;
+    int level;
+} OpLevel;
+
+static void find_level(void *user, Op *op) {
+    OpLevel *l = user;
+    for (int i = 0; i < op->nin; i++) {
+        uint32_t id = op->in[i]->id;
+        int level = l->s->along[id] ? l->s->level[id] + 1 : l->s->level[id];
+        l->level = level > l->level ? level : l->level;
+    }
+}
+
+// Level of an op: most of its operands' levels, those of the ops in its regions too; a reduction's
+// users are one above it.
+static int op_level(const Stream *s, Op *op) {
+    OpLevel l = {.s = s};
+    find_level(&l, op);
+    for (int i = 0; i < op->nregion; i++)
+        ir_walk(op->region[i], find_level, &l);
+    return l.level;
+}
+
+static void op_levels(Stream *s) {
     for (Op *op = s->region->first; op; op = op->next) {
-        int level = 0;
-        for (int i = 0; i < op->nin; i++) {
-            const Value *v = op->in[i];
-            int l = s->along[v->id] ? s->level[v->id] + 1 : s->level[v->id];
-            level = l > level ? l : level;
-        }
+        int level = op_level(s, op);
         for (int i = 0; i < op->nres; i++) {
             s->level[op->res[i]->id] = (uint8_t)level;
             s->along[op->res[i]->id] = op_reduces(op, s->whole);
         }
-        most = level > most ? level : most;
     }
-    return most;
 }
 
 static OpKind reduce_combine(ReduceKind kind) {
@@ -115,8 +130,20 @@ static Op *stream_loop(Stream *s, Builder *b, Axis *tile, int ncarry, Value **in
     return ir_for_typed(b, 1, &binder, ncarry, inits, types, NULL);
 }
 
+typedef struct Late {
+    const uint8_t *value; // by value id
+    bool found;
+} Late;
+
+static void find_late(void *user, Op *op) {
+    Late *l = user;
+    for (int i = 0; i < op->nin; i++)
+        l->found |= l->value[op->in[i]->id] != 0;
+}
+
 // Ops in front of the loop that use its results (they stood between two reductions of one level)
-// move behind it, in order.
+// move behind it, in order. What they touch in memory nothing else touches out of order:
+// stream_refuses sees to it.
 static void move_users_behind(Stream *s, Op *loop) {
     uint8_t *late = ARENA_ARRAY(s->ctx->scratch, uint8_t, (size_t)s->k->nvalue + 1);
     for (int i = 0; i < loop->nres; i++)
@@ -124,10 +151,11 @@ static void move_users_behind(Stream *s, Op *loop) {
     Op *anchor = loop->next;
     for (Op *op = s->region->first, *next; op != loop; op = next) {
         next = op->next;
-        bool moves = false;
-        for (int i = 0; i < op->nin; i++)
-            moves |= late[op->in[i]->id] != 0;
-        if (!moves)
+        Late l = {.value = late};
+        find_late(&l, op);
+        for (int i = 0; i < op->nregion; i++)
+            ir_walk(op->region[i], find_late, &l);
+        if (!l.found)
             continue;
         for (int i = 0; i < op->nres; i++)
             late[op->res[i]->id] = 1;
@@ -211,10 +239,92 @@ static void find_nested_use(void *user, Op *op) {
         u->op = op;
 }
 
+// --- what would change its place among the accesses to a tensor ---
+
+typedef struct Touch {
+    const Mem *mem;
+    bool reads, writes;
+} Touch;
+
+static void find_touch(void *user, Op *op) {
+    Touch *t = user;
+    for (int i = 0; i < op->nmem; i++) {
+        if (op->mem[i].mem != t->mem)
+            continue;
+        t->reads |= op_has(op->kind, TRAIT_READS);
+        t->writes |= op_has(op->kind, TRAIT_WRITES);
+    }
+}
+
+static Touch op_touch(Op *op, const Mem *mem) {
+    Touch t = {.mem = mem};
+    find_touch(&t, op);
+    for (int i = 0; i < op->nregion; i++)
+        ir_walk(op->region[i], find_touch, &t);
+    return t;
+}
+
+static bool op_is_along(const Stream *s, const Op *op) {
+    if (uses_axis(op, s->whole) || op_reduces(op, s->whole))
+        return true;
+    return op->nres == 1 && axes_has(op->res[0]->type.axes, s->whole->id);
+}
+
+static bool same_place(const Op *a, const Op *b) {
+    if (a->mem[0].nidx != b->mem[0].nidx)
+        return false;
+    for (int i = 0; i < a->mem[0].nidx; i++)
+        if (a->in[a->mem[0].first + i] != b->in[b->mem[0].first + i])
+            return false;
+    return true;
+}
+
+// Two accesses to one tensor, one of them a write, that streaming might exchange. An access along
+// the axis goes into loops: a load into every loop that needs it, a write into the last one. Others
+// keep their place, except that what uses a reduction moves behind its loop.
+static bool may_exchange(const Stream *s, Op *first, Op *second) {
+    bool along1 = op_is_along(s, first), along2 = op_is_along(s, second);
+    if (along1 && along2)
+        return !same_place(first, second) || second->kind == OP_LOAD;
+    if (along1 || along2)
+        return along1 || first->kind != OP_LOAD || op_level(s, first) > 0;
+    return op_level(s, first) > op_level(s, second);
+}
+
+static bool reduces_behind(const Stream *s, const Op *op) {
+    for (; op; op = op->next)
+        if (op->kind == OP_REDUCE && op_reduces(op, s->whole))
+            return true;
+    return false;
+}
+
+// The access to `mem` that streaming would exchange with an earlier one.
+static const Op *exchanged_access(const Stream *s, const Mem *mem) {
+    for (Op *op = s->region->first; op; op = op->next) {
+        Touch t = op_touch(op, mem);
+        if (!t.reads && !t.writes)
+            continue;
+        for (Op *e = s->region->first; e != op; e = e->next) {
+            Touch u = op_touch(e, mem);
+            if (!(u.writes || (t.writes && u.reads)))
+                continue;
+            bool again = e->kind == OP_LOAD && op_is_along(s, e) && reduces_behind(s, op);
+            if (again || may_exchange(s, e, op))
+                return op;
+        }
+    }
+    return NULL;
+}
+
+static void find_levels(Stream *s) {
+    s->level = ARENA_ARRAY(s->ctx->scratch, uint8_t, (size_t)s->k->nvalue + 1);
+    s->along = ARENA_ARRAY(s->ctx->scratch, uint8_t, (size_t)s->k->nvalue + 1);
+    op_levels(s);
+}
+
 // What this pass cannot stream: other ops along the axis, uses in inner loops, and reading back
 // what the nest wrote.
 static bool stream_refuses(Stream *s) {
-    uint8_t *written = ARENA_ARRAY(s->ctx->scratch, uint8_t, (size_t)s->k->nmem + 1);
     for (Op *op = s->region->first; op; op = op->next) {
         NestedUse nested = {.axis = s->whole};
         for (int i = 0; i < op->nregion; i++)
@@ -224,13 +334,18 @@ static bool stream_refuses(Stream *s) {
         bool along = uses_axis(op, s->whole) || op_reduces(op, s->whole);
         bool fine = op_has(op->kind, TRAIT_ELEMENTWISE) || op->kind == OP_LOAD ||
                     op->kind == OP_STORE || op->kind == OP_REDUCE || op->kind == OP_INSIDE ||
-                    op->kind == OP_ATOMIC || op->kind == OP_SCATTER;
+                    op->kind == OP_ATOMIC || op->kind == OP_SCATTER || op->kind == OP_AXIS;
         if (along && !fine)
             return stream_unsupported(s, op, op_info(op->kind)->text);
-        if (along && op->kind == OP_LOAD && written[op->mem[0].mem->id])
-            return stream_unsupported(s, op, "reading what this nest has written");
-        if (op_has(op->kind, TRAIT_WRITES))
-            written[op->mem[0].mem->id] = 1;
+        if (along && op->kind == OP_ATOMIC && op->nres > 0)
+            return stream_unsupported(s, op, "the old values of an atomic");
+    }
+    find_levels(s);
+    for (int i = 0; i < s->k->nmem; i++) {
+        const Op *op = exchanged_access(s, s->k->mem[i]);
+        if (op)
+            return stream_unsupported(
+                s, op, "accesses to a tensor that is read and written, in this order,");
     }
     return false;
 }
@@ -248,12 +363,6 @@ static void drop_streamed(Stream *s) {
             uses[op->in[i]->id]--;
         ir_op_unlink(op);
     }
-}
-
-static void find_levels(Stream *s) {
-    s->level = ARENA_ARRAY(s->ctx->scratch, uint8_t, (size_t)s->k->nvalue + 1);
-    s->along = ARENA_ARRAY(s->ctx->scratch, uint8_t, (size_t)s->k->nvalue + 1);
-    op_levels(s);
 }
 
 static bool region_stream(Stream *s) {

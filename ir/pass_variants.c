@@ -50,6 +50,15 @@ static int64_t held_fixed_max(const TargetDesc *t, bool contiguous) {
     return t->family == TARGET_CPU ? CPU_MOST : ROW_MOST;
 }
 
+// A guard may compare it: it is computed by the kernel's own region.
+static bool known_at_launch(const Kernel *k, const Value *v) {
+    if (!v || v->kind == VALUE_CONST)
+        return true;
+    if (v->kind == VALUE_OP)
+        return v->def->parent == k->body;
+    return v->kind != VALUE_ARG || !v->region;
+}
+
 static bool nest_whole(PassCtx *ctx, Kernel *k, Op *par) {
     Whole *w = ctx->user; // set by kernel_whole for the time of its walk
     Nest n = nest_of(par);
@@ -61,7 +70,9 @@ static bool nest_whole(PassCtx *ctx, Kernel *k, Op *par) {
             if (size <= held_fixed_max(ctx->target, contiguous))
                 axes_add(&w->fixed, a->id);
         } else {
-            axes_add(contiguous ? &w->dynamic : &w->columns, a->id);
+            bool guarded =
+                known_at_launch(k, a->lo) && known_at_launch(k, a->is_dim ? a->extent : a->hi);
+            axes_add(contiguous && guarded ? &w->dynamic : &w->columns, a->id);
         }
     }
     return true;
@@ -92,20 +103,32 @@ static const char *lower(Arena *a, const char *s) {
     return t;
 }
 
-// In front of the nest's ops: axis n of N in 0..%N by size; every use of N inside becomes n.
+// The op of the nest that declares the axis; NULL: it is declared outside.
+static Op *axis_declaration(const Region *r, const Axis *a) {
+    for (Op *op = r->first; op; op = op->next)
+        if (op->kind == OP_AXIS && op->axes[0] == a)
+            return op;
+    return NULL;
+}
+
+// In front of the nest's ops, or behind the axis's own declaration: axis n of N in 0..%N by size;
+// every use of N inside becomes n.
 static void nest_hold(PassCtx *ctx, Kernel *k, Op *par, AxisSet axes, uint32_t bound) {
     Nest n = nest_of(par);
     IrMap map = ir_map_new(ctx->scratch, k);
-    Builder b = par->region[0]->first ? ir_builder_before(k, par->region[0]->first)
-                                      : ir_builder_at_end(k, par->region[0]);
-    b.span = par->span;
+    Builder b;
     Axis *held[AXES_MAX], *whole[AXES_MAX];
     int nheld = 0;
+    Op *first = par->region[0]->first;
     for (int i = 0; i < n.whole.n; i++) {
         Axis *a = k->axis[n.whole.id[i]];
         if (!axes_has(axes, a->id))
             continue;
         Value *lo = a->is_dim || !a->lo ? ir_index(k, 0) : a->lo;
+        Op *declared = axis_declaration(par->region[0], a);
+        Op *place = declared ? declared->next : first;
+        b = place ? ir_builder_before(k, place) : ir_builder_at_end(k, par->region[0]);
+        b.span = par->span;
         held[nheld] = ir_axis_window(&b, lower(ctx->scratch, a->name), a, lo,
                                      a->is_dim ? a->extent : a->hi, held_size(a, bound));
         ir_map_axis(&map, a, held[nheld]);
@@ -196,11 +219,20 @@ static void guard_vectors(PassCtx *ctx, Kernel *k, Builder *b) {
     }
 }
 
-// At the head, or behind the host op that defines the extent.
-static Builder guard_place(Kernel *k, const Builder *head, const Value *extent) {
-    if (extent->kind != VALUE_OP || extent->def->parent != k->body)
+static const Op *def_in(const Kernel *k, const Value *v) {
+    return v && v->kind == VALUE_OP && v->def->parent == k->body ? v->def : NULL;
+}
+
+// At the head, or behind the host ops that define the ends of the window.
+static Builder guard_place(Kernel *k, const Builder *head, const Value *lo, const Value *hi) {
+    const Op *last = def_in(k, hi), *other = def_in(k, lo);
+    for (const Op *op = last; other && op; op = op->next)
+        if (op == other)
+            last = other;
+    last = last ? last : other;
+    if (!last)
         return *head;
-    Op *next = extent->def->next;
+    Op *next = last->next;
     Builder b = next ? ir_builder_before(k, next) : ir_builder_at_end(k, k->body);
     b.span = head->span;
     return b;
@@ -210,7 +242,7 @@ static void guard_held(Kernel *k, const Builder *head, AxisSet axes, uint32_t bo
     for (int i = 0; i < axes.n; i++) {
         const Axis *a = k->axis[axes.id[i]];
         Value *extent = a->is_dim ? a->extent : a->hi;
-        Builder b = guard_place(k, head, extent);
+        Builder b = guard_place(k, head, a->is_dim ? NULL : a->lo, extent);
         if (a->lo && !value_is_int(a->lo, 0))
             extent = ir_binary(&b, OP_SUB, a->hi, a->lo, NULL);
         add_when(&b, ir_cmp(&b, CMP_LE, extent, ir_index(k, bound), NULL));
