@@ -200,13 +200,21 @@ static inline void reference_free(Reference r) {
 
 // --- devices ---
 
-enum { E2E_DEVICES = 3 };
-static const char *const e2e_devices[E2E_DEVICES] = {"eval", "cpu", "sim:sm_90a"};
+typedef struct E2eDevice {
+    const char *name;
+    uint64_t seed; // sim: picks the interleaving of warps and when copies arrive
+} E2eDevice;
+
+enum { E2E_DEVICES_MAX = 8 };
+static const E2eDevice e2e_devices[] = {{"eval", 0}, {"cpu", 0}, {"sim:sm_90a", 7}};
+enum { E2E_DEVICES = sizeof e2e_devices / sizeof *e2e_devices };
 
 typedef struct Loaded {
-    FuseDevice *device[E2E_DEVICES];
-    FuseModule *module[E2E_DEVICES];
-    FuseKernel *kernel[E2E_DEVICES];
+    int n;
+    const E2eDevice *on;
+    FuseDevice *device[E2E_DEVICES_MAX];
+    FuseModule *module[E2E_DEVICES_MAX];
+    FuseKernel *kernel[E2E_DEVICES_MAX];
     DType dtype;
     const char *name;
 } Loaded;
@@ -220,58 +228,69 @@ static inline char *text_of(const char *path) {
     return text;
 }
 
-// One instance of one kernel of examples/<file>, compiled once for every device.
-static inline Loaded load_kernel(const char *file, const char *name, DType dtype) {
-    Loaded l = {.dtype = dtype, .name = name};
+// One instance of one kernel of examples/<file>, compiled once for each of `n` devices.
+static inline Loaded load_on(int n, const E2eDevice *on, const char *file, const char *name,
+                             DType dtype) {
+    Loaded l = {.n = n, .on = on, .dtype = dtype, .name = name};
     char path[256], define[32];
     snprintf(path, sizeof path, "%s/examples/%s", FUSE_SOURCE_DIR, file);
     snprintf(define, sizeof define, "T=%s", dtype_name(dtype));
     const char *const defines[] = {define, NULL};
-    // Optimising would take longer than running: these modules run little.
-    FuseRtBuild build = {.defines = defines, .kernel = name, .no_perf_notes = true, .opt_level = 1};
+    FuseRtBuild build = {.defines = defines, .kernel = name, .no_perf_notes = true};
     char *text = text_of(path);
-    for (int d = 0; d < E2E_DEVICES; d++) {
-        FuseRtDeviceOptions options = {.compiler = &e2e_compiler, .threads = 2, .seed = 7};
-        cr_assert_eq(fuse_rt_device_open(e2e_devices[d], &options, &l.device[d]), FUSE_RT_OK, "%s",
+    for (int d = 0; d < n; d++) {
+        FuseRtDeviceOptions options = {.compiler = &e2e_compiler, .threads = 2, .seed = on[d].seed};
+        cr_assert_eq(fuse_rt_device_open(on[d].name, &options, &l.device[d]), FUSE_RT_OK, "%s",
                      fuse_rt_last_error());
-        build.opt_level = strncmp(e2e_devices[d], "sim", 3) == 0 ? 0 : 1;
         FuseRtStatus status =
             fuse_rt_module_from_source(l.device[d], file, text, strlen(text), &build, &l.module[d]);
-        cr_assert_eq(status, FUSE_RT_OK, "%s: %s", e2e_devices[d], fuse_rt_last_error());
+        cr_assert_eq(status, FUSE_RT_OK, "%s: %s", on[d].name, fuse_rt_last_error());
         status = fuse_rt_kernel_find(l.module[d], NULL, &l.kernel[d]);
-        cr_assert_eq(status, FUSE_RT_OK, "%s: %s", e2e_devices[d], fuse_rt_last_error());
+        cr_assert_eq(status, FUSE_RT_OK, "%s: %s", on[d].name, fuse_rt_last_error());
     }
     free(text);
     return l;
 }
 
+static inline Loaded load_kernel(const char *file, const char *name, DType dtype) {
+    return load_on(E2E_DEVICES, e2e_devices, file, name, dtype);
+}
+
 static inline void unload_kernel(Loaded l) {
-    for (int d = 0; d < E2E_DEVICES; d++) {
+    for (int d = 0; d < l.n; d++) {
         fuse_rt_module_close(l.module[d]);
         fuse_rt_device_close(l.device[d]);
     }
 }
 
-// One launch on one device: `inputs` and the output, which are restored first, then checked.
-static inline void check_launch(const Loaded *l, int d, const char *what, int nargs,
-                                const FuseRtArg *args, int ninput, Buffer *const *inputs,
-                                Buffer *out, Reference want) {
+// One launch on one device. `inputs` and the output are as they were sealed: the output is restored
+// first.
+static inline void check_on(const Loaded *l, int d, const char *what, int nargs,
+                            const FuseRtArg *args, int ninput, Buffer *const *inputs, Buffer *out,
+                            Reference want) {
+    const char *on = l->on[d].name;
     buffer_restore(out);
     FuseRtStatus status = fuse_rt_launch(l->kernel[d], NULL, nargs, args, NULL);
-    cr_assert_eq(status, FUSE_RT_OK, "%s.%s, %s on %s: %s", l->name, dtype_name(l->dtype), what,
-                 e2e_devices[d], fuse_rt_last_error());
+    cr_assert_eq(status, FUSE_RT_OK, "%s.%s, %s on %s: %s", l->name, dtype_name(l->dtype), what, on,
+                 fuse_rt_last_error());
     for (int i = 0; i < ninput; i++)
         cr_assert(buffer_same(inputs[i]), "%s.%s, %s on %s: input %d has changed", l->name,
-                  dtype_name(l->dtype), what, e2e_devices[d], i);
+                  dtype_name(l->dtype), what, on, i);
     cr_assert(buffer_guarded(out), "%s.%s, %s on %s: bytes around the output have changed", l->name,
-              dtype_name(l->dtype), what, e2e_devices[d]);
+              dtype_name(l->dtype), what, on);
     for (int64_t i = 0; i < buffer_count(out); i++) {
         double got = buffer_get(out, i), error = fabs(got - want.want[i]);
         cr_assert(error <= want.bound[i], // false for a NaN
                   "%s.%s, %s on %s: element %lld is %.9g, not %.9g (error %.3g, bound %.3g)",
-                  l->name, dtype_name(l->dtype), what, e2e_devices[d], (long long)i, got,
-                  want.want[i], error, want.bound[i]);
+                  l->name, dtype_name(l->dtype), what, on, (long long)i, got, want.want[i], error,
+                  want.bound[i]);
     }
+}
+
+static inline void check_launch(const Loaded *l, const char *what, int nargs, const FuseRtArg *args,
+                                int ninput, Buffer *const *inputs, Buffer *out, Reference want) {
+    for (int d = 0; d < l->n; d++)
+        check_on(l, d, what, nargs, args, ninput, inputs, out, want);
 }
 
 #endif
