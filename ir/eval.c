@@ -23,7 +23,7 @@ _Noreturn void eval_fail(Eval *e, const Op *op, const char *format, ...) {
                              name ? " = " : "", info->text, kind ? "." : "", kind ? kind : "");
     }
     e->error = arena_printf(e->arena, "kernel %s: %s%s", e->kernel->name, where, text);
-    longjmp(e->stop, 1);
+    longjmp(*e->stop, 1);
 }
 
 void *eval_calloc(Eval *e, const Op *op, int64_t count, int64_t size) {
@@ -242,8 +242,9 @@ static void eval_op(Eval *e, const Op *op) {
         eval_set(e, op->res[0], tile_ref(eval_value(e, op, op->in[0])));
         return;
     case OP_ROLES:
-    case OP_ROLE:
-        eval_fail(e, op, "warp groups with roles of their own cannot be evaluated yet");
+        eval_roles(e, op);
+        return;
+    case OP_ROLE: // by its `roles`
     case OP_FENCE:
         return;
     case OP_ASSERT:
@@ -451,7 +452,9 @@ bool eval_kernel(Arena *scratch, const Module *m, const Kernel *k, int nargs, co
     find_last_uses(e, k->body);
     e->window = ARENA_ARRAY(scratch, Window, k->naxis);
     e->mem = ARENA_ARRAY(scratch, MemState, k->nmem);
-    if (setjmp(e->stop) == 0) {
+    jmp_buf stop;
+    e->stop = &stop;
+    if (setjmp(stop) == 0) {
         bind_arguments(e, nargs, args);
         eval_region(e, k->body);
     }

@@ -114,7 +114,8 @@ typedef struct Eval {
     const Op *failed;
     bool no_variant;
     const char *error;
-    jmp_buf stop;
+    jmp_buf *stop;       // where failures go
+    struct Roles *roles; // that are running
 } Eval;
 
 // --- failing (eval.c) ---
@@ -159,6 +160,12 @@ int walk_part(Eval *e, const Op *op, Walk *w, const Tile *t);
 void walk_next(Walk *w);            // after the last point comes the first
 bool walk_is_inside(const Walk *w); // no axis is beyond its window's end
 void tile_strides(const Tile *t, int64_t *stride);
+
+// --- roles (eval_roles.c) ---
+typedef struct Roles Roles;
+void eval_roles(Eval *e, const Op *op);
+void roles_wait(Eval *e, const Op *op); // only in a role: lets the others run, or reports a deadlock
+void roles_went_on(Eval *e);            // a role has changed what others may wait for
 
 // --- one per family ---
 void eval_elementwise(Eval *e, const Op *op); // eval_math.c

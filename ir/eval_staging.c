@@ -336,6 +336,8 @@ static bool chan_is_mbarrier(const Mem *m) {
 
 static void chan_acquire(Eval *e, const Op *op, const Mem *m, MemState *s, int64_t position) {
     Slot *slot = &s->slot[slot_of(s, position)];
+    while (e->roles && chan_is_mbarrier(m) && slot->busy)
+        roles_wait(e, op);
     if (chan_is_mbarrier(m) && slot->busy) // it would wait for ever
         eval_fail(e, op, "acquires fill %lld of @%s while fill %lld in its slot is not released",
                   (long long)position, m->name, (long long)slot->position);
@@ -360,6 +362,9 @@ static void chan_acquire(Eval *e, const Op *op, const Mem *m, MemState *s, int64
 // of `group` mode says how many commits may be under way; the fill must not be one of them.
 static void chan_wait(Eval *e, const Op *op, const Mem *m, MemState *s, int64_t position) {
     int index = slot_of(s, position);
+    while (e->roles && (s->slot[index].position < position ||
+                        (s->slot[index].position == position && s->group[index] < 0)))
+        roles_wait(e, op);
     if (s->slot[index].position != position)
         eval_fail(e, op, "waits for fill %lld of @%s, but its slot was last acquired for fill %lld",
                   (long long)position, m->name, (long long)s->slot[index].position);
@@ -393,6 +398,7 @@ void eval_chan_op(Eval *e, const Op *op) {
             eval_fail(e, op, "commits fill %lld of @%s, which was not acquired",
                       (long long)position, m->name);
         s->group[slot_of(s, position)] = e->commits;
+        roles_went_on(e);
         if (!chan_is_mbarrier(m))
             e->commits++;
         return;
@@ -404,6 +410,7 @@ void eval_chan_op(Eval *e, const Op *op) {
             eval_fail(e, op, "releases fill %lld of @%s, which its slot does not hold",
                       (long long)position, m->name);
         slot->busy = false;
+        roles_went_on(e);
         return;
     }
 }
