@@ -17,7 +17,7 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { HELD_MAX = 3 };
+enum { HELD_MAX = 5 };
 
 typedef struct Plan {
     bool vectors;  // promise aligned, contiguous tensors
@@ -254,9 +254,9 @@ static void guard_held(Kernel *k, const Builder *head, AxisSet axes, uint32_t bo
 static int held_bounds(const TargetDesc *t, uint32_t bounds[HELD_MAX]) {
     if (t->family == TARGET_CPU)
         return 0;
-    bounds[0] = 1024;
-    bounds[1] = 4096;
-    bounds[2] = 16384;
+    static const uint32_t rows[HELD_MAX] = {256, 1024, 4096, 8192, 16384};
+    for (int i = 0; i < HELD_MAX; i++)
+        bounds[i] = rows[i];
     return HELD_MAX;
 }
 
