@@ -84,7 +84,7 @@ class Kernel:
         N = w.shape[1]
         nm, nn = math.ceil(M / 128), math.ceil(N / 256)
         sms = int(os.environ.get('SMS', torch.cuda.get_device_properties(0).multi_processor_count))
-        known = {'M': M, 'K': K, 'N': N, 'nm': nm, 'nn': nn, 'nt': nm * nn, 'np': sms, 'grid': min(nm * nn, sms)}
+        known = {'M': M, 'K': K, 'N': N, 'nm': nm, 'nn': nn, 'nt': nm * nn, 'np': sms, 'waves': 0, 'grid': math.ceil(nm * nn / math.ceil(nm * nn / sms))}
         keep, where = [], []
         for name in p.mems:
             dtype, rank, inner = p.tensors[name]
