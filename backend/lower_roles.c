@@ -67,6 +67,24 @@ Shared mbarrier_full(Lower *l, const Mem *chan, Uni position) {
     return turn_of(l, chan, position).full;
 }
 
+typedef struct Reads {
+    const Mem *chan;
+    bool by_threads;
+} Reads;
+
+static void find_get(void *user, Op *op) {
+    Reads *r = user;
+    for (int i = 0; op->kind == OP_GET && i < r->chan->nbufs; i++)
+        r->by_threads |= op->mem[0].mem == r->chan->bufs[i];
+}
+
+// A group's first warp knows when the matrix unit has read a slot, not when other warps have.
+static bool is_read_by_threads(Lower *l, const Mem *chan) {
+    Reads r = {.chan = chan};
+    ir_walk(l->launch->region[0], find_get, &r);
+    return r.by_threads;
+}
+
 // `count` arrivals of the role: of each warp, of each group of four warps, or of its one thread.
 static void arrive(Lower *l, Shared bar, int64_t count) {
     Target *t = l->t;
@@ -114,12 +132,19 @@ void lower_mbarrier(Lower *l, const Op *op) {
         t->ops->mbar_expect(t, turn.full, (int)tx);
         elected_end(l, &e);
     } else if (op->kind == OP_COMMIT) {
+        for (int i = 0; i < chan->nbufs; i++)
+            if (l->async[chan->bufs[i]->id])
+                target_fail(t, "copies by cp.async in a channel in mode mbarrier");
         if (!tx)
             arrive(l, turn.full, op_attr_int(chan->def, ATTR_full));
     } else if (op->kind == OP_WAIT) {
         t->ops->mbar_wait(t, turn.full, turn.parity);
     } else {
-        arrive(l, turn.empty, op_attr_int(chan->def, ATTR_empty));
+        int64_t empty = op_attr_int(chan->def, ATTR_empty);
+        if (!l->single && empty != t->warps && is_read_by_threads(l, chan))
+            target_fail(t, "@%s is read by threads and has not one arrival of each warp",
+                        chan->name);
+        arrive(l, turn.empty, empty);
     }
 }
 
@@ -248,8 +273,23 @@ static void lower_role_chain(Lower *l, const Op *role, int first, int number, in
         if_end(t, &s, 0, NULL, NULL, NULL);
 }
 
+static void count_scratch(void *user, Op *op) {
+    int *n = user;
+    *n += lower_scratch_bytes(op) > 0;
+}
+
 void lower_roles(Lower *l, const Op *op) {
     Target *t = l->t;
+    int with_scratch = 0;
+    for (const Op *role = op->region[0]->first; role; role = role->next) {
+        int n = 0;
+        ir_walk(role->region[0], count_scratch, &n);
+        with_scratch += n > 0;
+    }
+    if (with_scratch > 1) {
+        target_fail(t, "several roles that need scratch memory");
+        return;
+    }
     if (!t->desc->has_tma || !t->ops->warp_uniform || t->role) {
         target_fail(t, t->role ? "roles in a role" : "warp groups with roles of their own");
         return;

@@ -79,6 +79,8 @@ static const char chained[] =
     "i:32)\n"
     "layout #kv = off(d:1, d:2, d:4, d:8, d:16, d:32, j:1^d:8, j:2^d:16, j:4^d:32, j:8, j:16, "
     "j:32)\n"
+    "layout #kr = reg(d:1, d:2, d:4, j:4, j:8, j:16, j:32) lane(d:8, d:16, d:32, j:1, j:2) "
+    "warp(0, 0)\n"
     "layout #s = reg(j:1, i:8, j:8, j:16, j:32) lane(j:2, j:4, i:1, i:2, i:4) warp(i:16, i:32)\n"
     "layout #o = reg(d:1, i:8, d:8, d:16, d:32) lane(d:2, d:4, i:1, i:2, i:4) warp(i:16, i:32)\n"
     "kernel chained(dim S, dim L, dim D = 64, in @q: bf16[%S, 64] {align = 16, inner = 1, sdiv = "
@@ -171,6 +173,7 @@ Test(backend_wgmma, unsupported) {
         {"j:1^d:8, j:2^d:16, j:4^d:32", "j:1, j:2, j:4", "not a box of swizzled lines"},
         {"empty = 1, at = 40976", "empty = 3, at = 40976", "3 arrivals of 4 warps"},
         {"signal @ck ", "", "signals no channel"},
+        {"%n1 = add", "%kg = get @kb(%n) : bf16[j, d]#kr; %n1 = add", "read by threads"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Arena *arena = arena_new("test");
@@ -185,4 +188,39 @@ Test(backend_wgmma, unsupported) {
     Emitted e = emit_text(chained, "sm_80", (BackendOptions){.emit = BACKEND_PTX, .opt_level = 2});
     cr_expect(!e.text && strstr(e.messages, "tma"), "%s", e.messages);
     arena_free(e.arena);
+}
+
+// --- the protocol of roles ---
+
+static char *protocol(Arena *arena, const char *text) {
+    Module *m = parse(arena, text);
+    Diags *diags = diags_new(arena, source_map_new(arena), NULL);
+    PassOptions options = {.passes = "protocol"};
+    PassCtx ctx = {.module = m,
+                   .target = target_find("sm_90a"),
+                   .options = &options,
+                   .scratch = arena_new("scratch"),
+                   .scratch_bytes = lower_scratch_bytes,
+                   .diags = diags};
+    bool ok = passes_run(&ctx);
+    arena_free(ctx.scratch);
+    return ok ? "" : diags_text(diags, arena);
+}
+
+Test(backend_wgmma, protocol) {
+    static const Wrong cases[] = {
+        {"%q2 = add %q.1, 1:i32", "%q2 = add %q.1, 2:i32", "protocol rule C1"},
+        {"%p1 = for k in 0..%K", "%p1 = for k in 0..64", "protocol rule C5"},
+        {"mma.issue[k] @a(%q.1)", "mma.issue[k] @a(%p.1)", "protocol rule C2"},
+        {"copy @w[k, n] to @bb(%q) signal @ab {engine = tma, check = [0, 1]}", "",
+         "protocol rule C2"},
+    };
+    Arena *arena = arena_new("test");
+    const char *text = read_corpus(arena, "linear_gelu_sm90a.tir");
+    cr_expect_str_eq(protocol(arena, text), "");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *says = protocol(arena, replaced(arena, text, cases[i].from, cases[i].to));
+        cr_expect(strstr(says, cases[i].message), "case %zu: %s", i, says);
+    }
+    arena_free(arena);
 }
