@@ -156,7 +156,7 @@ def softmax_reference(dtype, x):
     total = e.sum(1, keepdims=True)
     own = U32 * (np.abs(d) + 4)
     online = U32 * (-d.min(1, keepdims=True) + 5 * n / 32) if n > 32 else 0
-    relative = (e * own).sum(1, keepdims=True) / total + n * U32 + online
+    relative = (e * own).sum(1, keepdims=True) / total + (n + 1) * U32 + online
     want = e / total
     return want, stored(dtype, want, want * (relative + own) + 2.0**-148)
 

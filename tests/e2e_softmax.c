@@ -5,10 +5,11 @@
 //     exp errs by 2 ulps <= 4u of its value (SPEC, section 8);
 //     so e = exp(d)(1 + t), |t| <= u(|d| + 4), below the normal numbers plus 2 * 2^-149.
 // A sum of n positive terms in any order errs by (n - 1)u of itself beyond the terms' own errors,
-// which contribute their mean weighted by the terms. The quotient adds u. An online form (a running
-// maximum) rescales the sum by a factor exp(m' - m) per tile; every rescaling is again a term's
-// factor of error u(|m' - m| + 4) + u, and the distances add up to at most the row's range: with at
-// most n / 32 tiles this is u(range + 5n/32) more, in each of numerator (not rescaled) and sum.
+// which contribute their mean weighted by the terms. The quotient adds u, or 2u where it is a
+// product with a reciprocal. An online form (a running maximum) rescales the sum by a factor exp(m'
+// - m) per tile; every rescaling is again a term's factor of error u(|m' - m| + 4) + u, and the
+// distances add up to at most the row's range: with at most n / 32 tiles this is u(range + 5n/32)
+// more in the sum.
 #include "tests/e2e_support.h"
 
 typedef struct Shape {
@@ -33,7 +34,7 @@ static void reference_row(const Buffer *x, int64_t row, Reference r) {
         sum_error += e * U32 * (fabs(d) + 4);
     }
     double online = n > 32 ? U32 * (max - min + 5.0 * (double)n / 32) : 0;
-    double relative = sum_error / sum + (double)(n - 1) * U32 + U32 + online;
+    double relative = sum_error / sum + (double)(n - 1) * U32 + 2 * U32 + online;
     for (int64_t j = 0; j < n; j++) {
         double d = buffer_get(x, at + j) - max, y = exp(d) / sum;
         r.want[at + j] = y;
