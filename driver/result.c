@@ -49,6 +49,23 @@ const char *fuse_result_plan(const FuseResult *r, size_t *len) {
     return r->plan ? r->plan : "";
 }
 
+static bool is_file(const char *name) {
+    size_t n = strlen(name);
+    return n > 0 && !(name[0] == '<' && name[n - 1] == '>');
+}
+
+const char *fuse_result_dep_at(const FuseResult *r, int i) {
+    if (i < 0)
+        return NULL;
+    if (is_file(r->name) && i-- == 0)
+        return r->name;
+    // The source is the first of the map; where it was tile IR the map is empty.
+    for (uint32_t file = 2; file <= source_count(r->sources); file++)
+        if (is_file(source_name(r->sources, file)) && i-- == 0)
+            return source_name(r->sources, file);
+    return NULL;
+}
+
 const char *fuse_version(void) {
     return FUSE_STRING(FUSE_VERSION);
 }

@@ -148,10 +148,11 @@ typedef struct FuseRtBuild {
 FUSE_RT_API FuseRtStatus fuse_rt_module_from_source(FuseDevice *device, const char *name,
                                                     const char *source, size_t len,
                                                     const FuseRtBuild *build, FuseModule **out);
-// Loads PTX that fusec wrote (the launch plan is in its comments). CUDA devices only.
+// Loads PTX or a cubin that fusec wrote (the launch plan is in its comments, or behind the cubin).
+// CUDA devices only; a cubin is for one generation of them.
 FUSE_RT_API FuseRtStatus fuse_rt_module_from_ptx(FuseDevice *device, const char *name,
                                                  const char *ptx, size_t len, FuseModule **out);
-// By the ending of its name: .fk is compiled, .ptx is loaded (`build` is then ignored).
+// By the ending of its name: .fk is compiled, .ptx and .cubin are loaded (`build` is then ignored).
 FUSE_RT_API FuseRtStatus fuse_rt_module_from_file(FuseDevice *device, const char *path,
                                                   const FuseRtBuild *build, FuseModule **out);
 FUSE_RT_API void

@@ -58,6 +58,10 @@ FUSEC_API const char *fuse_result_output(const FuseResult *r, size_t *len);
 // All diagnostics as text, "" when there are none.
 FUSEC_API const char *fuse_result_messages(const FuseResult *r);
 FUSEC_API int fuse_result_errors(const FuseResult *r);
+// Files that were read, each once: the i-th (0: the source itself, by the `name` that was given to
+// fuse_compile), then the imports found through `includes`; NULL at the end. The embedded library
+// and names in angle brackets (<stdin>) are no files.
+FUSEC_API const char *fuse_result_dep_at(const FuseResult *r, int i);
 // true when an internal error (a bug of the compiler) stopped the compilation.
 FUSEC_API bool fuse_result_internal(const FuseResult *r);
 // The launch plan: textual IR of stage placed without the launches' regions (PTX, HOST, OBJ), or

@@ -112,13 +112,26 @@ static FuseRtStatus load_failed(const FuseDevice *d, const char *name, const Ptx
     return rt_fail(status, "%s: %s%s%s", name, fuse_rt_last_error(), *log ? "\n" : "", log);
 }
 
+// A cubin runs on its generation only, PTX on later ones too.
+static bool device_runs(const FuseDevice *d, const char *target, bool cubin) {
+    long version = strncmp(target, "sm_", 3) == 0 ? strtol(target + 3, NULL, 10) : 0;
+    return device_runs_target(d->capability, target) &&
+           (!cubin || version / 10 == d->capability / 10);
+}
+
+// PTX or a cubin.
 static FuseRtStatus load_ptx(FuseModule *m, const char *name, const char *ptx, size_t len) {
     FuseDevice *d = m->device;
     PtxHeader header;
-    const char *error;
-    if (!ptx_header_read(m->arena, ptx, len, &header, &error))
+    const char *error, *head = ptx;
+    size_t head_len = len;
+    bool cubin = cubin_plan_find(ptx, len, &head, &head_len);
+    if (cubin && !head)
+        return rt_fail(FUSE_RT_IO, "%s: this cubin has no launch plan: was it compiled by fusec?",
+                       name);
+    if (!ptx_header_read(m->arena, cubin ? head : ptx, cubin ? head_len : len, &header, &error))
         return rt_fail(FUSE_RT_IO, "%s: %s", name, error);
-    if (!device_runs_target(d->capability, header.target))
+    if (!device_runs(d, header.target, cubin))
         return rt_fail(FUSE_RT_UNSUPPORTED,
                        "%s: it is compiled for %s, but %s (%s) has compute capability %d.%d: "
                        "compile it with --target=%s",
@@ -306,8 +319,8 @@ FuseRtStatus fuse_rt_module_from_file(FuseDevice *device, const char *path,
         return rt_fail(FUSE_RT_INVALID_ARGUMENT, "fuse_rt_module_from_file: a null pointer");
     *out = NULL;
     bool source = ends_with(path, ".fk");
-    if (!source && !ends_with(path, ".ptx"))
-        return rt_fail(FUSE_RT_IO, "%s: the name of a module ends in .fk or .ptx", path);
+    if (!source && !ends_with(path, ".ptx") && !ends_with(path, ".cubin"))
+        return rt_fail(FUSE_RT_IO, "%s: the name of a module ends in .fk, .ptx or .cubin", path);
     char *text = NULL;
     size_t len = 0;
     FuseRtStatus status = read_file(path, &text, &len);

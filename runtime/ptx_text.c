@@ -4,6 +4,9 @@
 //   //! tir placed sm_90a          the launch plan, line by line
 //   //! kernel ...
 //   .version 8.7
+//
+// A cubin has the same lines behind its ELF file, and a last one of fixed length that says at which
+// byte they begin: //! at 0000000000012345
 #include <string.h>
 
 #include "runtime/module.h"
@@ -100,5 +103,29 @@ bool ptx_header_read(Arena *arena, const char *ptx, size_t len, PtxHeader *out,
     }
     out->plan = plan;
     out->version = ptx_version(arena, before, end);
+    return true;
+}
+
+bool cubin_plan_find(const char *data, size_t len, const char **plan, size_t *plan_len) {
+    static const char magic[] = "\177ELF", mark[] = "//! at ";
+    enum { LAST = sizeof mark - 1 + 16 + 1 };
+    *plan = NULL;
+    *plan_len = 0;
+    if (len < sizeof magic - 1 || memcmp(data, magic, sizeof magic - 1) != 0)
+        return false;
+    const char *last = data + len - LAST;
+    if (len < LAST || memcmp(last, mark, sizeof mark - 1) != 0 || data[len - 1] != '\n')
+        return true;
+    uint64_t at = 0;
+    for (const char *c = last + sizeof mark - 1; c < data + len - 1; c++) {
+        int digit = *c >= '0' && *c <= '9' ? *c - '0' : *c >= 'a' && *c <= 'f' ? *c - 'a' + 10 : -1;
+        if (digit < 0)
+            return true;
+        at = at << 4 | (uint64_t)digit;
+    }
+    if (at > len - LAST)
+        return true;
+    *plan = data + at;
+    *plan_len = len - LAST - (size_t)at;
     return true;
 }

@@ -162,7 +162,7 @@ Test(runtime_module, files) {
     EXPECT_FAIL(fuse_rt_module_from_file(d, "/nowhere/k.ptx", NULL, &m), FUSE_RT_IO,
                 "/nowhere/k.ptx: No such file or directory");
     EXPECT_FAIL(fuse_rt_module_from_file(d, "k.cu", NULL, &m), FUSE_RT_IO,
-                "k.cu: the name of a module ends in .fk or .ptx");
+                "k.cu: the name of a module ends in .fk, .ptx or .cubin");
     char path[] = "/tmp/fuse_rt_test_XXXXXX.ptx";
     int file = mkstemps(path, 4);
     char *ptx = fake_ptx(plan, "// entry e 2\n");
@@ -180,6 +180,40 @@ Test(runtime_module, files) {
     unlink(path);
     free(ptx);
     fuse_rt_device_close(cpu);
+    fuse_rt_device_close(d);
+}
+
+// The plan stands behind the ELF file; the driver gets all of it.
+Test(runtime_module, cubins) {
+    FuseDevice *d = fake_device();
+    char *ptx = fake_ptx(plan, ""), data[4096];
+    size_t head = (size_t)(strstr(ptx, ".version") - ptx);
+    int n = sprintf(data, "\177ELF code\n%.*s//! at %016x\n", (int)head, ptx, 10);
+    FuseModule *m;
+    EXPECT_OK(fuse_rt_module_from_ptx(d, "k.cubin", data, (size_t)n, &m));
+    cr_expect_eq(fuse_rt_kernel_count(m), 1);
+    cr_expect(strstr(fuse_rt_module_plan(m), "kernel k(dim N") != NULL);
+    cr_expect(strncmp(fake.image, "\177ELF code\n//! fuse 1 sm_90a", 27) == 0);
+    fuse_rt_module_close(m);
+    // Damaged: no last line, a place outside, a place that is none.
+    EXPECT_FAIL(fuse_rt_module_from_ptx(d, "k.cubin", data, (size_t)n - 5, &m), FUSE_RT_IO,
+                "k.cubin: this cubin has no launch plan: was it compiled by fusec?");
+    EXPECT_FAIL(fuse_rt_module_from_ptx(d, "k.cubin", "\177ELF", 4, &m), FUSE_RT_IO,
+                "k.cubin: this cubin has no launch plan: was it compiled by fusec?");
+    memset(data + n - 17, 'f', 16);
+    EXPECT_FAIL(fuse_rt_module_from_ptx(d, "k.cubin", data, (size_t)n, &m), FUSE_RT_IO,
+                "k.cubin: this cubin has no launch plan: was it compiled by fusec?");
+    memset(data + n - 17, '0', 16);
+    EXPECT_FAIL(fuse_rt_module_from_ptx(d, "k.cubin", data, (size_t)n, &m), FUSE_RT_IO,
+                "k.cubin: it has no launch plan (comment lines `//! ` at its head): was it "
+                "compiled by fusec?");
+    // Unlike PTX it does not run on a later generation.
+    n = sprintf(data, "\177ELF code\n//! fuse 1 sm_80 00\n//! tir placed sm_80\n//! at %016x\n",
+                10);
+    EXPECT_FAIL(fuse_rt_module_from_ptx(d, "k.cubin", data, (size_t)n, &m), FUSE_RT_UNSUPPORTED,
+                "k.cubin: it is compiled for sm_80, but cuda:0 (Fake GPU 100) has compute "
+                "capability 9.0: compile it with --target=sm_90a");
+    free(ptx);
     fuse_rt_device_close(d);
 }
 

@@ -50,6 +50,7 @@ Test(tools_cli, wrong_use) {
         {"--emit=foo a.fk", "option '--emit' takes one of ast|tile|llvm|ptx|cubin|obj, not 'foo'"},
         {"--emit", "option '--emit' needs a value"},
         {"--emit= a.fk", "empty value"},
+        {"a.fk -MF", "option '-MF' needs a value: -MF FILE"},
         {"-D", "option '-D' needs a value: -D NAME=VALUE"},
         {"-D NAME a.fk", "-D takes NAME=VALUE, not 'NAME'"},
         {"-W a.fk", "option '-W' needs its text directly after it"},

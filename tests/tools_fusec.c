@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -214,6 +215,47 @@ Test(tools_fusec, random_inputs_compare_with_the_evaluator) {
     folder_free(folder);
 }
 
+Test(tools_fusec, outputs_do_not_overwrite_what_is_read) {
+    char *folder = folder_new();
+    char path[128];
+    snprintf(path, sizeof path, "%s/two.fk", folder);
+    FILE *file = fopen(path, "w");
+    cr_assert(file);
+    fputs("kernel two(x: f32[N], inout v: f32[N]) -> (p: f32[N], q: f32[N]) {\n"
+          "    p = x + 1; q = x + 2; v = x + 3;\n"
+          "}\n",
+          file);
+    fclose(file);
+    const int64_t n = 3;
+    write_npy(folder, "x.npy", make(DT_F32, 1, &n, 0, 1));
+    write_npy(folder, "v.npy", make(DT_F32, 1, &n, 0, 1));
+    static const struct {
+        const char *args;
+        int code;
+        const char *expect;
+    } rows[] = {
+        {"x=x.npy v=v.npy p=x.npy", EXIT_USAGE,
+         "'p' would overwrite x.npy, from which 'x' is read"},
+        {"x=x.npy v=v.npy p=./x.npy", EXIT_USAGE, "'p' would overwrite ./x.npy"},
+        {"x=x.npy v=x.npy", EXIT_USAGE, "'v' would overwrite x.npy"},
+        {"x=x.npy v=v.npy p=o.npy q=o.npy", EXIT_USAGE, "'q' and 'p' are written to one place"},
+        {"x=x.npy v=v.npy p=o.safetensors:a q=o.safetensors:a", EXIT_USAGE, "one place"},
+        {"x=x.npy v=v.npy p=o.safetensors:x q=o.safetensors:v", EXIT_OK, "1 launch"},
+        {"x=o.safetensors:x v=v.npy p=o.safetensors:p", EXIT_USAGE, "'p' would overwrite o.safe"},
+        // An inout keeps what else is in its file.
+        {"x=o.safetensors:x v=o.safetensors:v p=o.safetensors:p", EXIT_OK, ""},
+        {"x=o.safetensors:x v=o.safetensors:v q=o.safetensors:p", EXIT_OK, "p: f32[3]"},
+        {"x=o.safetensors:x v=o.safetensors:v p=o.safetensors:x", EXIT_USAGE, "overwrite"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char args[256];
+        snprintf(args, sizeof args, "run two.fk --device=eval %s", rows[i].args);
+        check_fusec(folder, args, rows[i].code, rows[i].expect);
+    }
+    cr_expect_eq(folder_count(folder), 5);
+    folder_free(folder);
+}
+
 Test(tools_fusec, wrong_arguments_of_run) {
     char *folder = folder_new();
     const int64_t n = 3, m = 4;
@@ -238,6 +280,8 @@ Test(tools_fusec, wrong_arguments_of_run) {
         {"run k.fk:axpy --device=eval --shape=x=4,5", EXIT_USAGE, "declared with 1 dims, not 2"},
         {"run k.fk:scale --device=eval s=1 v=x.npy", EXIT_INPUT, "has 1 dims, 2 are declared"},
         {"run k.fk:axpy --device=cpu --target=sm_80 a=1", EXIT_USAGE, "does not run on device cpu"},
+        {"run k.fk:scale --device=eval --random=M=2,N=2 s=x", EXIT_USAGE, "neither a number"},
+        {"run /dev/zero", EXIT_INPUT, "256 MiB"},
         {"run k.fk:axpy --tolerance=1 a=1", EXIT_USAGE, "--tolerance is for --compare"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
@@ -245,5 +289,76 @@ Test(tools_fusec, wrong_arguments_of_run) {
     if (access("/dev/nvidiactl", F_OK) != 0)
         check_fusec(folder, "run k.fk:axpy --device=cuda --random=N=3", EXIT_DEVICE, "");
     cr_expect_eq(folder_count(folder), 3);
+    folder_free(folder);
+}
+
+static void write_text(const char *folder, const char *name, const char *text, int mode) {
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    cr_assert(file);
+    fputs(text, file);
+    fclose(file);
+    cr_assert_eq(chmod(path, (mode_t)mode), 0);
+}
+
+// ptxas is a script here: what it is given, what is made of its file, and that nothing stays
+// behind.
+Test(tools_fusec, cubin) {
+    char *folder = folder_new();
+    write_text(folder, "ptxas",
+               "#!/bin/sh\n[ $1 = -arch=sm_80 ] && [ $2 = -o ] && grep -q 'entry axpy' $4 && "
+               "printf '\\177ELF' >$3\n",
+               0755);
+    check_fusec(folder, "--target=sm_80 -DT=f32 --emit=cubin k.fk", EXIT_USAGE, "-o FILE");
+    cr_expect_eq(folder_count(folder), 2);
+    setenv("TMPDIR", folder, 1);
+    char path[4096];
+    snprintf(path, sizeof path, "%s:%s", folder, getenv("PATH"));
+    setenv("PATH", path, 1);
+    check_fusec(folder, "--target=sm_80 -DT=f32 --emit=cubin k.fk -o k.cubin", EXIT_OK, "");
+    cr_expect_eq(folder_count(folder), 3);
+    check_fusec(folder, "--version; tail -n 1 k.cubin; head -c 28 k.cubin | tail -c 24", 0,
+                "//! at 0000000000000004\n//! fuse 1 sm_80 ");
+    write_text(
+        folder, "ptxas",
+        "#!/bin/sh\necho \"ptxas $4, line $(grep -n 'entry scale' $4 | cut -d: -f1); error : "
+        "bad\"; exit 255\n",
+        0755);
+    check_fusec(folder, "--target=sm_80 -DT=f32 --emit=cubin k.fk -o other.cubin", EXIT_INTERNAL,
+                "ptxas refuses kernel scale_v0__0 (");
+    cr_expect_eq(folder_count(folder), 3);
+    folder_free(folder);
+}
+
+Test(tools_fusec, cubin_without_ptxas) {
+    char *folder = folder_new();
+    if (access("/usr/local/cuda/bin/ptxas", X_OK) != 0) {
+        setenv("PATH", folder, 1);
+        setenv("CUDA_HOME", "/nowhere", 1);
+        check_fusec(folder, "--target=sm_80 -DT=f32 --emit=cubin k.fk -o k.cubin", EXIT_IO,
+                    "none on PATH, in $CUDA_HOME/bin (/nowhere/bin) or in /usr/local/cuda/bin");
+    }
+    folder_free(folder);
+}
+
+Test(tools_fusec, make_rules) {
+    char *folder = folder_new();
+    check_fusec(folder, "--version; mkdir inc", 0, "");
+    write_text(folder, "inc/my lib.fk", "fn twice(x) = 2 * x;\n", 0644);
+    write_text(folder, "inc/lib.fk", "fn thrice(x) = 3 * x;\n", 0644);
+    write_text(folder, "a.fk",
+               "import std.nn;\nimport lib;\nkernel f(x: f32[N]) -> (y: f32[N]) { y = "
+               "relu(thrice(x)); }\n",
+               0644);
+    check_fusec(folder, "--target=sm_80 -I inc -MD a.fk -o a.out.ptx && cat a.out.d", EXIT_OK,
+                "a.out.ptx: a.fk \\\n  inc/lib.fk\n\ninc/lib.fk:\n");
+    check_fusec(folder, "--target=sm_80 -I inc -MF 'd $x' a.fk -o 'a b.ptx' && cat 'd $x'", EXIT_OK,
+                "a\\ b.ptx: a.fk \\\n  inc/lib.fk\n");
+    check_fusec(folder, "--target=sm_80 -I inc -MD a.fk", EXIT_USAGE, "-MD and -MF need -o FILE");
+    // Nothing on a failure.
+    check_fusec(folder, "--target=sm_80 -MF fail.d a.fk -o fail.ptx; ls", EXIT_OK,
+                "no module `lib`");
+    cr_expect_eq(folder_count(folder), 7);
     folder_free(folder);
 }

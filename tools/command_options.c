@@ -122,6 +122,7 @@ static ExitCode add_use(CompilerOptions *out, const OptUse *use, size_t *defines
     case OPT_EMIT:
     case OPT_HEADER:
     case OPT_DEPENDENCIES:
+    case OPT_DEPENDENCYFILE:
     case OPT_EXPLAINERROR:
     case OPT_DEVICE:
     case OPT_SHAPE:

@@ -2,6 +2,7 @@
 // Input: a file or standard input. Output: one file, or text on standard output.
 // Invariant: the output appears whole, and only when the compilation succeeded.
 #include "tools/commands.h"
+#include "tools/cubin.h"
 #include "tools/fileio.h"
 
 #include <stdlib.h>
@@ -10,12 +11,10 @@
 static const struct {
     const char *word;
     FuseEmit emit;
-    bool is_text;
-} emit_rows[] = {{"ast", FUSE_EMIT_AST, true},
-                 {"tile", FUSE_EMIT_TILE, true},
-                 {"llvm", FUSE_EMIT_LLVM, true},
-                 {"ptx", FUSE_EMIT_PTX, true},
-                 {"obj", FUSE_EMIT_OBJ, false}};
+    bool is_text, is_cubin; // cubin: PTX that goes through ptxas
+} emit_rows[] = {{"ast", FUSE_EMIT_AST, true, false},   {"tile", FUSE_EMIT_TILE, true, false},
+                 {"llvm", FUSE_EMIT_LLVM, true, false}, {"ptx", FUSE_EMIT_PTX, true, false},
+                 {"cubin", FUSE_EMIT_PTX, false, true}, {"obj", FUSE_EMIT_OBJ, false, false}};
 enum { EMIT_ROWS = sizeof emit_rows / sizeof emit_rows[0] };
 
 // The index in emit_rows of what to write, or -1 with the message printed.
@@ -26,7 +25,8 @@ static int choose_emit(const OptParse *opts, const FuseOptions *fuse) {
         word = fuse->stop_after || fuse->passes ? "tile" : is_gpu ? "ptx" : "obj";
     for (int i = 0; i < EMIT_ROWS; i++)
         if (strcmp(emit_rows[i].word, word) == 0) {
-            if (is_gpu ? emit_rows[i].emit == FUSE_EMIT_OBJ : emit_rows[i].emit == FUSE_EMIT_PTX) {
+            FuseEmit emit = emit_rows[i].emit;
+            if (is_gpu ? emit == FUSE_EMIT_OBJ : emit == FUSE_EMIT_PTX) {
                 command_fail(EXIT_USAGE, "target %s has no %s", fuse->target, word);
                 return -1;
             }
@@ -51,9 +51,15 @@ static void choose_target(CompilerOptions *options, const OptParse *opts) {
         command_note("no GPU here; compiling for sm_80 (--target chooses)");
 }
 
-static ExitCode write_output(const FuseResult *result, const char *path) {
-    size_t length;
-    const char *text = fuse_result_output(result, &length);
+// What to make of the compiler's result.
+typedef struct Job {
+    const FuseOptions *fuse;
+    const char *path, *output;
+    const char *rule; // file of the make rule; NULL: none
+    bool is_cubin;
+} Job;
+
+static ExitCode write_file(const char *path, const char *text, size_t length) {
     OutFile file;
     ToolError error;
     if (!outfile_open(&file, path, &error))
@@ -65,14 +71,67 @@ static ExitCode write_output(const FuseResult *result, const char *path) {
     return EXIT_OK;
 }
 
-static ExitCode compile_file(const FuseOptions *fuse, const char *path, const char *output) {
+static ExitCode write_output(const Job *job, const FuseResult *result) {
+    size_t length;
+    const char *text = fuse_result_output(result, &length);
+    if (!job->is_cubin)
+        return write_file(job->output, text, length);
+    Cubin cubin;
+    ExitCode code;
+    if (cubin_make(text, length, job->fuse->target, job->fuse->line_info, &cubin))
+        code = write_file(job->output, cubin.data, cubin.size);
+    else
+        code = command_fail(cubin.no_ptxas ? EXIT_IO : EXIT_INTERNAL, "%s",
+                            cubin.error ? cubin.error : "out of memory");
+    cubin_free(&cubin);
+    return code;
+}
+
+// A name as make reads it: blanks, # and $ are escaped.
+static void rule_add(FILE *out, const char *name) {
+    for (; *name; name++) {
+        if (*name == ' ' || *name == '\t' || *name == '#')
+            fputc('\\', out);
+        if (*name == '$')
+            fputc('$', out);
+        fputc(*name, out);
+    }
+}
+
+// `out: k.fk lib.fk`, and for each import an empty rule, so that make does not stop at one that has
+// gone.
+static ExitCode write_rule(const Job *job, const FuseResult *result) {
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    if (!out)
+        return command_fail(EXIT_INTERNAL, "out of memory");
+    rule_add(out, job->output);
+    fputc(':', out);
+    for (int i = 0; fuse_result_dep_at(result, i); i++) {
+        fputs(i ? " \\\n  " : " ", out);
+        rule_add(out, fuse_result_dep_at(result, i));
+    }
+    fputc('\n', out);
+    for (int i = 1; fuse_result_dep_at(result, i); i++) {
+        fputc('\n', out);
+        rule_add(out, fuse_result_dep_at(result, i));
+        fputs(":\n", out);
+    }
+    fclose(out);
+    ExitCode code = write_file(job->rule, text, length);
+    free(text);
+    return code;
+}
+
+static ExitCode compile_file(const Job *job) {
     char *source;
     size_t length;
     ToolError error;
-    if (!file_read_all(path, &source, &length, &error))
+    if (!file_read_all(job->path, &source, &length, &error))
         return command_fail(EXIT_IO, "%s", error.text);
-    const char *name = strcmp(path, "-") == 0 ? "<stdin>" : path;
-    FuseResult *result = fuse_compile(fuse, name, source, length);
+    const char *name = strcmp(job->path, "-") == 0 ? "<stdin>" : job->path;
+    FuseResult *result = fuse_compile(job->fuse, name, source, length);
     free(source);
     ExitCode code = EXIT_OK;
     if (!result)
@@ -82,9 +141,28 @@ static ExitCode compile_file(const FuseOptions *fuse, const char *path, const ch
     else if (!fuse_result_ok(result))
         code = EXIT_INPUT;
     else
-        code = write_output(result, output);
+        code = write_output(job, result);
+    if (code == EXIT_OK && job->rule)
+        code = write_rule(job, result);
     fuse_result_free(result);
     return code;
+}
+
+// The file of -MF, or for -MD the output's name with the ending .d; NULL without either.
+static char *rule_name(const OptParse *opts, const char *output) {
+    const char *given = opts_value(opts, OPT_DEPENDENCYFILE);
+    if (given)
+        return strdup(given);
+    if (!opts_has(opts, OPT_DEPENDENCIES))
+        return NULL;
+    size_t length = strlen(output);
+    const char *slash = strrchr(output, '/'), *dot = strrchr(output, '.');
+    if (dot && dot != output && (!slash || dot > slash + 1))
+        length = (size_t)(dot - output);
+    char *name = malloc(length + 3);
+    if (name)
+        snprintf(name, length + 3, "%.*s.d", (int)length, output);
+    return name;
 }
 
 static ExitCode explain_error(const char *id) {
@@ -110,7 +188,20 @@ static ExitCode compile_with(CompilerOptions *options, const OptParse *opts) {
     if (!output && !emit_rows[row].is_text)
         return command_fail(EXIT_USAGE, "binary output needs a place: -o FILE, or -o - for "
                                         "standard output");
-    return compile_file(&options->fuse, opts->operands[0], output ? output : "-");
+    bool wants_rule = opts_has(opts, OPT_DEPENDENCIES) || opts_has(opts, OPT_DEPENDENCYFILE);
+    if (wants_rule && (!output || strcmp(output, "-") == 0))
+        return command_fail(EXIT_USAGE, "-MD and -MF need -o FILE: the rule is for that file");
+    char *rule = wants_rule ? rule_name(opts, output) : NULL;
+    if (wants_rule && !rule)
+        return command_fail(EXIT_INTERNAL, "out of memory");
+    Job job = {.fuse = &options->fuse,
+               .path = opts->operands[0],
+               .output = output ? output : "-",
+               .rule = rule,
+               .is_cubin = emit_rows[row].is_cubin};
+    ExitCode code = compile_file(&job);
+    free(rule);
+    return code;
 }
 
 ExitCode compile_command(const OptParse *opts) {

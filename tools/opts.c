@@ -165,10 +165,18 @@ static bool parse_long(OptParse *out, int argc, char **argv, int *at) {
 
 static bool parse_short(OptParse *out, int argc, char **argv, int *at) {
     const char *arg = argv[*at], *name = arg + 1;
-    for (OptId id = 0; id < OPT_COUNT; id++) // whole words (-MD) before glued letters (-D...)
-        if (*option_rows[id].short_name && strcmp(option_rows[id].short_name, name) == 0 &&
-            (option_rows[id].kind == FLAG || option_rows[id].kind == MAYBE))
+    for (OptId id = 0; id < OPT_COUNT; id++) { // whole words (-MD) before glued letters (-D...)
+        const OptionRow *row = &option_rows[id];
+        if (!*row->short_name || strcmp(row->short_name, name) != 0)
+            continue;
+        if (row->kind == FLAG || row->kind == MAYBE)
             return add_use(out, id, arg, NULL);
+        if (row->kind != VALUE || strlen(row->short_name) == 1)
+            continue;
+        if (*at + 1 >= argc)
+            return fail(out, "option '%s' needs a value: %s %s", arg, arg, row->value);
+        return add_use(out, id, arg, argv[++*at]);
+    }
     for (OptId id = 0; id < OPT_COUNT; id++) {
         const OptionRow *row = &option_rows[id];
         if (strlen(row->short_name) != 1 || row->short_name[0] != name[0] || row->kind == FLAG)
