@@ -4,7 +4,9 @@ Exits with 77, which ctest counts as skipped, where numpy is missing. FUSE_RT_LI
 the libraries under test.
 """
 
+import ctypes
 import os
+import subprocess
 import sys
 import unittest
 
@@ -154,6 +156,36 @@ class OnCpu(OnDevice, unittest.TestCase):
 
 class OnEval(OnDevice, unittest.TestCase):
     name = "eval"
+
+
+class Abi(unittest.TestCase):
+    STRUCTURES = {
+        "DLTensor": fuse_rt._DLTensor,
+        "FuseRtDeviceOptions": fuse_rt._DeviceOptions,
+        "FuseRtBuild": fuse_rt._Build,
+        "FuseRtDim": fuse_rt._Dim,
+        "FuseRtParam": fuse_rt._Param,
+        "FuseRtArg": fuse_rt._Arg,
+        "FuseRtLaunchInfo": fuse_rt._Info,
+    }
+
+    @unittest.skipUnless(
+        "FUSE_ABI_PROGRAM" in os.environ, "FUSE_ABI_PROGRAM names the program of python_abi.c"
+    )
+    def test_structures(self):
+        """The structures are those of the C headers, whole."""
+        text = subprocess.run([os.environ["FUSE_ABI_PROGRAM"]], capture_output=True, text=True, check=True)
+        seen = {name: [] for name in self.STRUCTURES}
+        for line in text.stdout.splitlines():
+            of, member, number = line.split()
+            structure = self.STRUCTURES[of]
+            if member == "-":
+                self.assertEqual(ctypes.sizeof(structure), int(number), of)
+            else:
+                self.assertEqual(getattr(structure, member).offset, int(number), line)
+                seen[of].append(member)
+        for name, members in seen.items():
+            self.assertEqual(members, [field[0] for field in self.STRUCTURES[name]._fields_])
 
 
 class Modules(unittest.TestCase):
