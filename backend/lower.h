@@ -38,6 +38,7 @@ typedef struct Lower {
     int loop_depth;
     bool single;      // one thread of the role runs alone
     bool stores_bulk; // the role has outgoing bulk copies
+    int store_warps;  // by one thread of each group of that many warps; 0: of all
     int nmap;         // tensor maps of the launch
     const AbiMap *map;
     Uni *map_pointer;
@@ -202,12 +203,14 @@ void lower_fence(Lower *l, const Op *op);
 void lower_mbarrier(Lower *l, const Op *op); // acquire .. release of such a channel
 void lower_mbarriers_init(Lower *l);         // of all channels of the launch
 Shared mbarrier_full(Lower *l, const Mem *chan, Uni position);
-// One thread of the role (of the launch outside of roles) does what is between the two.
+// One thread of each group of `warps` warps of the role (of the launch outside of roles; 0: one of
+// all) does what is between the two.
 typedef struct Elected {
     bool on;
     IfState warp, lane;
 } Elected;
-void elected_begin(Lower *l, Elected *e);
+int group_warps(Lower *l, const Op *op); // its attribute `warps`, or all
+void elected_begin(Lower *l, Elected *e, int warps);
 void elected_end(Lower *l, Elected *e);
 
 // --- lower_tma.c ---

@@ -11,14 +11,25 @@
 
 // --- one thread ---
 
-void elected_begin(Lower *l, Elected *e) {
+int group_warps(Lower *l, const Op *op) {
+    int all = l->t->warps, warps = (int)op_attr_int(op, ATTR_warps);
+    if (warps <= 0 || warps >= all)
+        return all;
+    if (warps & (warps - 1) || all % warps)
+        target_fail(l->t, "groups of %d of %d warps", warps, all);
+    return warps;
+}
+
+void elected_begin(Lower *l, Elected *e, int warps) {
     Target *t = l->t;
     *e = (Elected){.on = !l->single};
     if (!e->on)
         return;
     // The branch on the warp first: the election needs a whole warp.
-    Uni first = {
-        LLVMBuildICmp(t->builder, LLVMIntEQ, t->ops->warp_id(t).v, uni_int(t, 32, 0).v, "")};
+    Uni warp = t->ops->warp_id(t);
+    if (warps && warps < t->warps)
+        warp.v = LLVMBuildAnd(t->builder, warp.v, uni_int(t, 32, warps - 1).v, "");
+    Uni first = {LLVMBuildICmp(t->builder, LLVMIntEQ, warp.v, uni_int(t, 32, 0).v, "")};
     if_begin(t, &e->warp, first);
     if_begin(t, &e->lane, t->ops->elect(t));
 }
@@ -128,7 +139,7 @@ void lower_mbarrier(Lower *l, const Op *op) {
             return;
         }
         Elected e;
-        elected_begin(l, &e);
+        elected_begin(l, &e, 0);
         t->ops->mbar_expect(t, turn.full, (int)tx);
         elected_end(l, &e);
     } else if (op->kind == OP_COMMIT) {
@@ -170,7 +181,7 @@ void lower_mbarriers_init(Lower *l) {
         return;
     }
     Elected e;
-    elected_begin(l, &e);
+    elected_begin(l, &e, 0);
     for (int i = 0; i < list.n; i++) {
         const Op *def = list.chan[i]->def;
         int stages = chan_stages(list.chan[i]);
@@ -186,10 +197,28 @@ void lower_mbarriers_init(Lower *l) {
 
 // --- barriers and fences ---
 
+// Barriers of groups have consecutive numbers; the number has to be an immediate.
+static void group_barrier(Lower *l, int id, int warps, int group, int groups) {
+    Target *t = l->t;
+    IfState s;
+    if (group + 1 == groups) {
+        t->ops->named_barrier(t, id + group, warps);
+        return;
+    }
+    LLVMValueRef end = uni_int(t, 32, (group + 1) * warps).v;
+    if_begin(t, &s, (Uni){LLVMBuildICmp(t->builder, LLVMIntULT, t->ops->warp_id(t).v, end, "")});
+    t->ops->named_barrier(t, id + group, warps);
+    if_else(t, &s);
+    group_barrier(l, id, warps, group + 1, groups);
+    if_end(t, &s, 0, NULL, NULL, NULL);
+}
+
 void lower_barrier(Lower *l, const Op *op) {
     Target *t = l->t;
     int id = (int)op_attr_int(op, ATTR_name), warps = (int)op_attr_int(op, ATTR_warps);
-    if (t->role ? id == 0 : warps == 0 || warps == t->warps)
+    if (t->role && id && warps && warps < t->warps)
+        group_barrier(l, id, group_warps(l, op), 0, t->warps / warps);
+    else if (t->role ? id == 0 : warps == 0 || warps == t->warps)
         t->ops->block_barrier(t);
     else
         t->ops->named_barrier(t, id, warps ? warps : t->warps);
@@ -238,13 +267,14 @@ static void lower_role(Lower *l, const Op *role, int launch_warps) {
     Elected e = {.on = false};
     bool single = runs_single(role->region[0]);
     if (single)
-        elected_begin(l, &e);
+        elected_begin(l, &e, 0);
     l->single = single;
     l->stores_bulk = false;
+    l->store_warps = 0;
     lower_region(l, role->region[0]);
     if (l->stores_bulk && !t->failed) { // shared memory lives until the stores are done
         Elected last;
-        elected_begin(l, &last);
+        elected_begin(l, &last, l->store_warps);
         t->ops->tma_wait(t, 0, false);
         elected_end(l, &last);
     }

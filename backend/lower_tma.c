@@ -54,11 +54,13 @@ typedef struct TmaCopy {
     const Layout *layout;
     LayoutBox box;
     AbiMap map;
+    int share; // dim of the map whose equal parts the groups of warps copy; -1: none
 } TmaCopy;
 
-static const char *dims_of(const Op *op, TmaCopy *c) {
+static const char *dims_of(const Op *op, TmaCopy *c, int groups) {
     const Mem *mem = c->tensor->mem;
     bool used[RANK_MAX] = {false};
+    AxisSet share = op_attr_axes(op, ATTR_share);
     for (int a = 0; a < c->box.naxes; a++) {
         int found = -1;
         for (int d = 0; d < mem->rank; d++) {
@@ -73,6 +75,11 @@ static const char *dims_of(const Op *op, TmaCopy *c) {
         if (a == 0 && found != mem->inner)
             return "a buffer whose lines do not lie along the dim of stride 1";
         uint32_t box = a == 0 ? c->box.span : c->box.axes[a].size;
+        if (groups > 1 && a > 0 && share.n == 1 && share.id[0] == c->box.axes[a].axis &&
+            box % (uint32_t)groups == 0) {
+            c->share = a;
+            box /= (uint32_t)groups;
+        }
         if (box > 256 && a + 1 == c->box.naxes && box % 256 == 0)
             box = 256;
         if (box > 256)
@@ -90,13 +97,21 @@ static const char *dims_of(const Op *op, TmaCopy *c) {
         c->map.dim[c->map.rank] = d;
         c->map.box[c->map.rank++] = 1;
     }
-    return NULL;
+    return groups > 1 && c->share < 0 ? "a copy that groups of warps cannot share" : NULL;
+}
+
+// Warps of the role, or of the launch, that the op stands in.
+static int warps_around(const Op *op) {
+    for (const Op *o = op->parent->owner; o; o = o->parent->owner)
+        if (o->kind == OP_ROLE || o->kind == OP_LAUNCH)
+            return (int)op_attr_int(o, ATTR_warps);
+    return 1;
 }
 
 // NULL, or why it cannot be done.
 static const char *tma_copy_of(LayoutTable *layouts, const Op *op, TmaCopy *c) {
     bool in = op->mem[1].mem->kind == MEM_BUF;
-    *c = (TmaCopy){.tensor = &op->mem[!in], .buffer = &op->mem[in]};
+    *c = (TmaCopy){.tensor = &op->mem[!in], .buffer = &op->mem[in], .share = -1};
     const Mem *mem = c->tensor->mem;
     c->layout = c->buffer->mem->layout;
     for (int i = 0; i < c->buffer->nrename && c->layout; i++)
@@ -115,7 +130,10 @@ static const char *tma_copy_of(LayoutTable *layouts, const Op *op, TmaCopy *c) {
         return "an end inside of the tensor";
     c->map.mem = (Mem *)mem;
     c->map.swizzle = (int)c->box.swizzle;
-    return dims_of(op, c);
+    int warps = (int)op_attr_int(op, ATTR_warps), all = warps_around(op);
+    if (warps && in)
+        return "incoming copies by groups of warps";
+    return dims_of(op, c, warps > 0 && warps < all ? all / warps : 1);
 }
 
 typedef struct FindMaps {
@@ -166,7 +184,7 @@ static Uni map_pointer(Lower *l, const AbiMap *map) {
 static int boxes_of(const TmaCopy *c, int i, uint32_t start[ABI_MAP_RANK]) {
     int n = 1;
     for (int a = 0; a < c->box.naxes; a++) {
-        int along = (int)c->box.axes[a].size / c->map.box[a];
+        int along = a == c->share ? 1 : (int)c->box.axes[a].size / c->map.box[a];
         start[a] = (uint32_t)(i / n % along * c->map.box[a]);
         n *= along;
     }
@@ -178,6 +196,18 @@ static uint32_t box_offset(const TmaCopy *c, const uint32_t start[ABI_MAP_RANK])
     for (int a = 0; a < c->box.naxes; a++)
         coord[layout_axis_index(c->layout, c->box.axes[a].axis)] = start[a];
     return layout_offset_of(c->layout, coord);
+}
+
+// The group's part: further along the shared dim, in the tensor and in the buffer.
+static void share_out(Lower *l, const TmaCopy *c, int warps, Uni *at, Uni *base) {
+    Target *t = l->t;
+    uint32_t start[ABI_MAP_RANK] = {0};
+    start[c->share] = (uint32_t)c->map.box[c->share];
+    int64_t bytes = (int64_t)box_offset(c, start) * storage_bytes(c->map.mem->dtype);
+    int log2 = __builtin_ctz((unsigned)warps);
+    Uni group = {LLVMBuildLShr(t->builder, t->ops->warp_id(t).v, uni_int(t, 32, log2).v, "")};
+    at[c->share] = uni_add(t, at[c->share], uni_mul(t, group, uni_int(t, 32, start[c->share])));
+    *base = uni_add(t, *base, uni_mul(t, group, uni_int(t, 32, bytes)));
 }
 
 void lower_tma_copy(Lower *l, const Op *op) {
@@ -199,10 +229,13 @@ void lower_tma_copy(Lower *l, const Op *op) {
         full = mbarrier_full(l, op->mem[2].mem, lower_index(l, op->in[c.buffer->pos]));
     for (int i = 0; i < c.map.rank; i++)
         at[i] = uni_resize(t, index_begin(l, op->in[c.tensor->first + c.map.dim[i]]), 32, true);
+    int warps = group_warps(l, op);
     if (t->failed)
         return;
+    if (c.share >= 0)
+        share_out(l, &c, warps, at, &base);
     Elected e;
-    elected_begin(l, &e);
+    elected_begin(l, &e, warps);
     uint32_t start[ABI_MAP_RANK] = {0};
     int n = boxes_of(&c, 0, start);
     for (int i = 0; i < n; i++) {
@@ -219,7 +252,10 @@ void lower_tma_copy(Lower *l, const Op *op) {
     }
     if (!in) {
         t->ops->tma_commit(t);
+        if (l->stores_bulk && l->store_warps != warps)
+            target_fail(t, "copies by one thread and by several");
         l->stores_bulk = true;
+        l->store_warps = warps;
     }
     elected_end(l, &e);
 }
@@ -241,7 +277,7 @@ void lower_copy_wait(Lower *l, const Op *op) {
     if (!f.bulk)
         return;
     Elected e;
-    elected_begin(l, &e);
+    elected_begin(l, &e, group_warps(l, op));
     l->t->ops->tma_wait(l->t, (int)op_attr_int(op, ATTR_pending), true);
     elected_end(l, &e);
 }

@@ -71,6 +71,37 @@ Test(backend_wgmma, linear_gelu) {
     arena_free(arena);
 }
 
+static char *replaced(Arena *arena, const char *text, const char *from, const char *to) {
+    const char *at = strstr(text, from);
+    cr_assert(at, "%s", from);
+    return arena_printf(arena, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
+}
+
+// Each warp group stages and stores its own rows.
+Test(backend_wgmma, groups_store) {
+    Arena *arena = arena_new("test");
+    char *text = read_corpus(arena, "linear_gelu_sm90a.tir");
+    for (int i = 0; i < 2; i++) {
+        text =
+            replaced(arena, text, "barrier {name = 1, warps = 8}", "barrier {name = 1, warps = 4}");
+        text = replaced(arena, text, "copy.wait @o {pending = 0}", "copy.wait @o {warps = 4}");
+    }
+    text = replaced(arena, text, "det = [m, n], check = [0, 1]}",
+                    "det = [m, n], check = [0, 1], warps = 4, share = [m]}");
+    Emitted e = emit_ptx(text, "sm_90a");
+    cr_expect_eq(count_of(e.text, "bar.sync \t1, 128"), 2);
+    cr_expect_eq(count_of(e.text, "bar.sync \t2, 128"), 2);
+    cr_expect_eq(count_of(e.text, "cp.async.bulk.tensor.2d.global.shared::cta"), 4);
+    cr_expect(strstr(e.plan, "3, 128, 2, 1, 64, 0, 64]"), "%s", e.plan);
+    no_spills(assemble(&e, "sm_90a"));
+    arena_free(e.arena);
+    char *wrong = replaced(arena, text, "share = [m]", "share = [n]");
+    e = emit_text(wrong, "sm_90a", (BackendOptions){.emit = BACKEND_PTX, .opt_level = 2});
+    cr_expect(!e.text && strstr(e.messages, "cannot share"), "%s", e.messages);
+    arena_free(e.arena);
+    arena_free(arena);
+}
+
 // No roles: the same warps copy and multiply. The second product takes its left operand from
 // registers, the right ones lie along d: one is transposed, one is not.
 static const char chained[] =
@@ -130,12 +161,6 @@ Test(backend_wgmma, left_operand_in_registers) {
 }
 
 // --- what is refused ---
-
-static char *replaced(Arena *arena, const char *text, const char *from, const char *to) {
-    const char *at = strstr(text, from);
-    cr_assert(at, "%s", from);
-    return arena_printf(arena, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
-}
 
 typedef struct Wrong {
     const char *from, *to, *message;
