@@ -282,6 +282,10 @@ Test(tools_fusec, wrong_arguments_of_run) {
         {"run k.fk:axpy --device=cpu --target=sm_80 a=1", EXIT_USAGE, "does not run on device cpu"},
         {"run k.fk:scale --device=eval --random=M=2,N=2 s=x", EXIT_USAGE, "neither a number"},
         {"run /dev/zero", EXIT_INPUT, "256 MiB"},
+        {"k.fk -o k.fk", EXIT_USAGE, "-o k.fk would overwrite the input"},
+        {"k.fk -o o.ptx -MF k.fk", EXIT_USAGE, "rule in k.fk would overwrite the input"},
+        {"k.fk -o o.d -MD", EXIT_USAGE, "rule in o.d would overwrite the output"},
+        {"k.fk -o ./k.fk", EXIT_USAGE, "would overwrite the input"},
         {"run k.fk:axpy --tolerance=1 a=1", EXIT_USAGE, "--tolerance is for --compare"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)

@@ -128,7 +128,7 @@ static ExitCode compile_file(const Job *job) {
     char *source;
     size_t length;
     ToolError error;
-    if (!file_read_all(job->path, &source, &length, &error))
+    if (!file_read_source(job->path, &source, &length, &error))
         return command_fail(EXIT_IO, "%s", error.text);
     const char *name = strcmp(job->path, "-") == 0 ? "<stdin>" : job->path;
     FuseResult *result = fuse_compile(job->fuse, name, source, length);
@@ -165,6 +165,11 @@ static char *rule_name(const OptParse *opts, const char *output) {
     return name;
 }
 
+// "-" is a stream in both places, never a file of that name.
+static bool is_one_file(const char *a, const char *b) {
+    return strcmp(a, "-") != 0 && strcmp(b, "-") != 0 && file_is_same(a, b);
+}
+
 static ExitCode explain_error(const char *id) {
     const char *text = fuse_explain_error(id);
     if (!text)
@@ -180,6 +185,9 @@ static ExitCode compile_with(CompilerOptions *options, const OptParse *opts) {
     if (opts->operand_count > 1)
         return command_fail(EXIT_USAGE, "one input file at a time; '%s' is the second",
                             opts->operands[1]);
+    const char *input = opts->operands[0];
+    if (output && is_one_file(input, output))
+        return command_fail(EXIT_USAGE, "-o %s would overwrite the input", output);
     choose_target(options, opts);
     int row = choose_emit(opts, &options->fuse);
     if (row < 0)
@@ -194,8 +202,14 @@ static ExitCode compile_with(CompilerOptions *options, const OptParse *opts) {
     char *rule = wants_rule ? rule_name(opts, output) : NULL;
     if (wants_rule && !rule)
         return command_fail(EXIT_INTERNAL, "out of memory");
+    if (rule && (is_one_file(input, rule) || strcmp(output, rule) == 0)) {
+        command_fail(EXIT_USAGE, "the make rule in %s would overwrite the %s", rule,
+                     strcmp(output, rule) == 0 ? "output" : "input");
+        free(rule);
+        return EXIT_USAGE;
+    }
     Job job = {.fuse = &options->fuse,
-               .path = opts->operands[0],
+               .path = input,
                .output = output ? output : "-",
                .rule = rule,
                .is_cubin = emit_rows[row].is_cubin};

@@ -4,11 +4,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+// The compiler refuses source that is longer.
+enum { SOURCE_MAX_BYTES = 256 << 20 };
 
 bool outfile_open(OutFile *out, const char *path, ToolError *error) {
     *out = (OutFile){.path = path};
@@ -87,7 +91,8 @@ void outfile_discard(OutFile *out) {
     *out = (OutFile){0};
 }
 
-bool file_read_all(const char *path, char **data, size_t *size, ToolError *error) {
+// Of more than `most` bytes, `most` + 1 are read.
+static bool read_most(const char *path, size_t most, char **data, size_t *size, ToolError *error) {
     FILE *in = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
     if (!in)
         return tool_fail(error, "%s: %s", path, strerror(errno));
@@ -97,7 +102,7 @@ bool file_read_all(const char *path, char **data, size_t *size, ToolError *error
         room = (size_t)info.st_size + 2; // one for the NUL, one to see the end at once
     char *text = malloc(room);
     bool ok = text || tool_fail(error, "%s: not enough memory", path);
-    while (ok && !feof(in)) {
+    while (ok && !feof(in) && used <= most) {
         if (room - used < 2) {
             char *more = realloc(text, room * 2);
             if (!more) {
@@ -118,10 +123,26 @@ bool file_read_all(const char *path, char **data, size_t *size, ToolError *error
         free(text);
         return false;
     }
+    if (used > most)
+        used = most + 1;
     text[used] = 0;
     *data = text;
     *size = used;
     return true;
+}
+
+bool file_read_all(const char *path, char **data, size_t *size, ToolError *error) {
+    return read_most(path, SIZE_MAX - 1, data, size, error);
+}
+
+bool file_read_source(const char *path, char **data, size_t *size, ToolError *error) {
+    return read_most(path, SOURCE_MAX_BYTES, data, size, error);
+}
+
+bool file_is_same(const char *a, const char *b) {
+    struct stat first, second;
+    return stat(a, &first) == 0 && stat(b, &second) == 0 && S_ISREG(first.st_mode) &&
+           first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
 bool file_view_open(FileView *view, const char *path, ToolError *error) {

@@ -23,6 +23,11 @@ void outfile_discard(OutFile *out);
 
 // The whole of a regular file or stream ("-": standard input), with a NUL after it; free it.
 bool file_read_all(const char *path, char **data, size_t *size, ToolError *error);
+// The same of source text, of which the compiler takes 256 MiB; /dev/zero has no end.
+bool file_read_source(const char *path, char **data, size_t *size, ToolError *error);
+
+// Whether both paths name one regular file, by whatever names.
+bool file_is_same(const char *a, const char *b);
 
 // A file's bytes, mapped where it is a regular file. Invariant: data is not NULL.
 typedef struct FileView {

@@ -208,8 +208,10 @@ static ExitCode bind_scalar(RunArgument *argument, bool is_random, ToolError *er
     } else if (is_float) {
         argument->scalar = scalar_float(argument->dtype, value->real);
     } else if (value->kind == RUN_FLOAT) {
-        tool_fail(error, "'%s' is %s; %g is no integer", name, dtype_name(argument->dtype),
-                  value->real);
+        bool is_large = value->real >= 0x1p63 || value->real < -0x1p63;
+        tool_fail(error,
+                  is_large ? "'%s' is %s, which does not hold %g" : "'%s' is %s; %g is no integer",
+                  name, dtype_name(argument->dtype), value->real);
         return EXIT_USAGE;
     } else {
         argument->scalar = scalar_int(argument->dtype, value->integer);
@@ -416,6 +418,47 @@ static bool write_safetensors(const RunBinding *binding, const char *path, ToolE
     ok = ok && safetensors_write(set, path, error);
     safetensors_close(set);
     return ok;
+}
+
+static bool has_file(const RunArgument *argument) {
+    return argument->value && is_file(argument->value);
+}
+
+// Two tensors may be in one .safetensors file under two keys; an input there survives what is
+// written only beside an `inout`, which keeps the rest of the file.
+static bool check_pair(const RunBinding *binding, const RunArgument *output,
+                       const RunArgument *other, ToolError *error) {
+    const char *path = output->value->path, *name = output->param->name;
+    bool is_one_path = strcmp(path, other->value->path) == 0;
+    if (!is_one_path && !file_is_same(path, other->value->path))
+        return true;
+    bool is_apart = is_one_path && output->value->kind == RUN_SAFETENSORS &&
+                    strcmp(output->value->key, other->value->key) != 0;
+    if (other->is_output)
+        return is_apart || tool_fail(error, "'%s' and '%s' are written to one place, %s",
+                                     other->param->name, name, path);
+    bool is_kept = false;
+    for (int i = 0; i < binding->count && is_apart; i++) {
+        const RunArgument *third = &binding->arguments[i];
+        is_kept |= third->is_output && third->is_input && has_file(third) &&
+                   strcmp(third->value->path, path) == 0;
+    }
+    return is_kept || tool_fail(error, "'%s' would overwrite %s, from which '%s' is read", name,
+                                path, other->param->name);
+}
+
+bool run_check_outputs(const RunBinding *binding, ToolError *error) {
+    for (int i = 0; i < binding->count; i++) {
+        const RunArgument *output = &binding->arguments[i];
+        if (!output->is_output || !has_file(output))
+            continue;
+        for (int j = 0; j < binding->count; j++) {
+            const RunArgument *other = &binding->arguments[j];
+            if (j != i && has_file(other) && !check_pair(binding, output, other, error))
+                return false;
+        }
+    }
+    return true;
 }
 
 bool run_write_outputs(const RunBinding *binding, ToolError *error) {

@@ -46,6 +46,8 @@ void run_binding_free(RunBinding *binding);
 FuseRtArg *run_launch_arguments(Arena *arena, const RunBinding *binding, DLDevice device,
                                 void *const *memory, int *count);
 
+// False: outputs go to one place, or over a file that another argument is read from.
+bool run_check_outputs(const RunBinding *binding, ToolError *error);
 // Writes every output that the command line gives a file.
 bool run_write_outputs(const RunBinding *binding, ToolError *error);
 

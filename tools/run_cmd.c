@@ -43,7 +43,7 @@ static DType given_dtype(void *user, const char *parameter) {
 static ExitCode read_source(Run *run) {
     size_t length;
     const char *path = run->args.source;
-    if (!file_read_all(path, &run->text, &length, &run->error))
+    if (!file_read_source(path, &run->text, &length, &run->error))
         return EXIT_IO;
     run->source = (RunSource){
         .path = strcmp(path, "-") == 0 ? "<stdin>" : path, .text = run->text, .length = length};
@@ -108,6 +108,8 @@ static ExitCode prepare(Run *run) {
     if (code == EXIT_OK)
         code = run_bind(run->arena, run->device.kernel, &run->args, &run->files, &run->binding,
                         &run->error);
+    if (code == EXIT_OK && !run_check_outputs(&run->binding, &run->error))
+        code = EXIT_USAGE;
     return code;
 }
 
