@@ -16,8 +16,10 @@ typedef struct Cone {
 Cone cone_of(Arena *scratch, const Kernel *k, const Region *host, const Op *root);
 // Values that the host region cannot compute, by value id: tiles, loads, and what depends on them.
 uint8_t *nest_values(Arena *scratch, const Kernel *k, const Region *host);
-bool op_is_tile(const Op *op); // a result with axes
-bool op_is_root(const Op *op); // a store, atomic or scatter of a host region
+bool op_is_tile(const Op *op);     // a result with axes
+AxisSet root_axes(const Op *op);   // of the value that a root stores and of its index
+bool axis_is_short(const Axis *a); // of a small known extent: held in any nest
+bool op_is_root(const Op *op);     // a store, atomic or scatter of a host region
 
 // Inserts temps for values whose inputs are overwritten before they are used, and for what
 // hand-written nests take from outside. Comes before the regions in `host` are fused: their nests

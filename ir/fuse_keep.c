@@ -138,22 +138,28 @@ static bool inside_nest(const Op *op) {
     return false;
 }
 
+// A dot keeps its operand: one rounding to the operand's type, and half the bytes.
+static Value *value_to_keep(Arena *scratch, const Kernel *k, const Op *op, int i) {
+    bool is_factor = op->kind == OP_DOT && i < 2;
+    Value *v = blocking_value(scratch, k, op->in[i], is_factor ? blocks_dot : blocks_reduce, op);
+    if (v && is_factor)
+        v = op->in[i];
+    return v && v->kind == VALUE_OP && !inside_nest(v->def) ? v : NULL;
+}
+
 static bool keep_for_heavy(PassCtx *ctx, Kernel *k, Region *host) {
     for (Op *op = host->first; op; op = op->next) {
         if (!op_is_heavy(op))
             continue;
         for (int i = 0; i < op->nin; i++) {
-            Value *v = op->in[i], *keep = NULL;
-            // A dot keeps its operand: one rounding to the operand's type, and half the bytes.
-            if (op->kind == OP_DOT && i < 2)
-                keep = blocking_value(ctx->scratch, k, v, blocks_dot, op) ? v : NULL;
-            else
-                keep = blocking_value(ctx->scratch, k, v, blocks_reduce, op);
-            if (!keep || inside_nest(keep->def))
-                continue;
-            if (too_many_dims(ctx, keep))
-                return false;
-            value_keep(k, keep);
+            bool is_factor = op->kind == OP_DOT && i < 2;
+            for (Value *keep; (keep = value_to_keep(ctx->scratch, k, op, i));) {
+                if (too_many_dims(ctx, keep))
+                    return false;
+                value_keep(k, keep);
+                if (is_factor)
+                    break;
+            }
         }
     }
     return true;
@@ -328,12 +334,106 @@ static bool keep_for_sharing(PassCtx *ctx, Kernel *k, Region *host) {
     return true;
 }
 
+// --- one whole axis a nest ---
+
+// A program may hold it whatever the arguments are; others are streamed, one a nest.
+bool axis_is_short(const Axis *a) {
+    enum { SHORT_MAX = 64 };
+    const Value *hi = a->is_dim ? a->extent : a->hi;
+    return hi && value_is_const(hi) && (a->is_dim || !a->lo || value_is_const(a->lo)) &&
+           hi->u.i - (a->is_dim || !a->lo ? 0 : a->lo->u.i) <= SHORT_MAX;
+}
+
+static int long_axes(const Op *op, AxisSet *axes) {
+    int n = 0;
+    for (int i = 0; i < op->naxes; i++) {
+        if (axis_is_short(op->axes[i]))
+            continue;
+        n++;
+        axes_add(axes, op->axes[i]->id);
+    }
+    return n;
+}
+
+// %s = reduce.sum[M, N] %x  =>  %t = reduce.sum[N] %x; %s = reduce.sum[M] %t
+static void reduce_split(Kernel *k, Op *op) {
+    AxisSet last = axes_none(), others = axes_none();
+    for (int i = 0; i < op->naxes; i++)
+        axes_add(i == op->naxes - 1 ? &last : &others, op->axes[i]->id);
+    Value *v = op->res[0];
+    Builder b = ir_builder_before(k, op);
+    b.span = op->span;
+    Value *t = ir_reduce(&b, (ReduceKind)op->sub, op->in[0], last, v->name);
+    Value *s = ir_reduce(&b, (ReduceKind)op->sub, t, others, v->name);
+    ReplaceUse r = {.from = v, .to = s};
+    for (Op *u = op->next; u; u = u->next) {
+        replace_use(&r, u);
+        for (int i = 0; i < u->nregion; i++)
+            ir_walk(u->region[i], replace_use, &r);
+    }
+    ir_op_unlink(op);
+}
+
+static void split_reductions(Kernel *k, Region *host) {
+    for (Op *op = host->first, *next; op; op = next) {
+        next = op->next;
+        AxisSet axes = axes_none();
+        bool same = op->kind == OP_REDUCE && op->res[0]->type.dtype == op->in[0]->type.dtype;
+        if (!same || long_axes(op, &axes) < 2)
+            continue;
+        Op *before = op->prev;
+        reduce_split(k, op);
+        next = before ? before->next : host->first; // the parts may have several axes
+    }
+}
+
+// A product whose contracted axis the root extends along: the loop over its tiles would stand
+// beside a whole axis.
+static bool contracts_axis_of(const Op *op, const Op *root) {
+    if (op->kind != OP_DOT)
+        return false;
+    AxisSet axes = root_axes(root), along = axes_none();
+    return long_axes(op, &along) > 0 && axes_intersect(axes, along).n > 0;
+}
+
+// The reductions that a root needs are along several axes, or beside a product: each gets a nest.
+static bool keep_for_axes(PassCtx *ctx, Kernel *k, Region *host) {
+    for (Op *root = host->first, *next; root; root = next) {
+        next = root->next;
+        if (!op_is_root(root))
+            continue;
+        Cone c = cone_of(ctx->scratch, k, host, root);
+        AxisSet axes = axes_none();
+        bool product = false;
+        for (int i = 0; i < c.n; i++) {
+            product |= c.op[i]->kind == OP_DOT;
+            if (c.op[i]->kind == OP_REDUCE)
+                long_axes(c.op[i], &axes);
+        }
+        for (int i = 0; i < c.n; i++) {
+            AxisSet own = axes_none();
+            Op *op = c.op[i];
+            bool reduces = axes.n + product >= 2 && op->kind == OP_REDUCE &&
+                           long_axes(op, &own) > 0 && op->res[0] != op_store_value(root);
+            if (!reduces && !contracts_axis_of(op, root))
+                continue;
+            if (too_many_dims(ctx, op->res[0]))
+                return false;
+            value_keep(k, op->res[0]);
+            next = host->first; // the new roots have cones of their own
+        }
+    }
+    return true;
+}
+
 bool fuse_keep_order(PassCtx *ctx, Kernel *k, Region *host) {
     return keep_for_order(ctx, k, host) && keep_for_nests(ctx, k, host);
 }
 
 bool fuse_keep(PassCtx *ctx, Kernel *k, Region *host) {
-    return keep_for_heavy(ctx, k, host) && keep_for_sharing(ctx, k, host);
+    split_reductions(k, host);
+    return keep_for_heavy(ctx, k, host) && keep_for_sharing(ctx, k, host) &&
+           keep_for_axes(ctx, k, host);
 }
 
 // --- forwarding ---

@@ -108,7 +108,7 @@ static AxisSet cone_whole_axes(const Root *r) {
     return whole;
 }
 
-static AxisSet root_axes(const Op *op) {
+AxisSet root_axes(const Op *op) {
     AxisSet s = op_store_value(op)->type.axes;
     for (int i = 0; i < op->mem[0].nidx; i++)
         axes_union(s, op->in[op->mem[0].first + i]->type.axes, &s);
@@ -141,6 +141,31 @@ static bool roots_commute(const Root *earlier, const Root *later) {
             return false;
     }
     return true;
+}
+
+static bool root_has_product(const Root *r) {
+    for (int i = 0; i < r->cone.n; i++)
+        if (r->cone.op[i]->kind == OP_DOT)
+            return true;
+    return false;
+}
+
+// The root reduces along, or extends along, an axis that is whole in its nest.
+static bool root_has_whole(const Kernel *k, const Root *r) {
+    AxisSet whole = axes_minus(root_axes(r->op), r->grid);
+    for (int i = 0; i < r->cone.n; i++)
+        for (int j = 0; j < r->cone.op[i]->naxes && r->cone.op[i]->kind != OP_DOT; j++)
+            axes_add(&whole, r->cone.op[i]->axes[j]->id);
+    for (int i = 0; i < whole.n; i++)
+        if (!axis_is_short(k->axis[whole.id[i]]))
+            return true;
+    return false;
+}
+
+// A product's loop over tiles does not stand beside a whole axis.
+static bool roots_mix(const Kernel *k, const Root *a, const Root *b) {
+    return (root_has_product(a) && root_has_whole(k, b)) ||
+           (root_has_product(b) && root_has_whole(k, a));
 }
 
 // --- nests ---
@@ -224,7 +249,7 @@ static void region_make_nests(PassCtx *ctx, Kernel *k, Region *host) {
             bool joins =
                 run.len > 0 && !ctx->options->no_fuse && axes_equal(run.data[0].grid, r.grid);
             for (uint32_t i = 0; joins && i < run.len; i++)
-                joins = roots_commute(&run.data[i], &r);
+                joins = roots_commute(&run.data[i], &r) && !roots_mix(k, &run.data[i], &r);
             if (run.len > 0 && !joins) {
                 nest_build(ctx, k, run.data, (int)run.len);
                 vec_clear(&run);

@@ -119,6 +119,15 @@ static void ring_pipeline(Ring *r) {
     loop_yield_add(k, r->loop, ir_binary(&end, OP_ADD, f, ir_int(k, DT_I32, 1), "f"));
 }
 
+// A ring inside another loop starts again in each iteration: surplus fills of the one before would
+// still be in flight.
+static bool starts_again(const Op *loop) {
+    for (const Op *op = loop->parent->owner; op; op = op->parent ? op->parent->owner : NULL)
+        if (op->kind == OP_FOR || op->kind == OP_WHILE)
+            return true;
+    return false;
+}
+
 static void region_pipeline(PassCtx *ctx, Kernel *k, Region *region) {
     for (Op *op = region->first, *next; op; op = next) {
         next = op->next;
@@ -127,7 +136,7 @@ static void region_pipeline(PassCtx *ctx, Kernel *k, Region *region) {
         if (op->kind != OP_FOR || op->nbinders != 1 || !op->binder[0].axis)
             continue;
         Ring r = {.ctx = ctx, .k = k, .loop = op, .axis = op->binder[0].axis};
-        if (find_ring(&r))
+        if (find_ring(&r) && !starts_again(op))
             ring_pipeline(&r);
     }
 }

@@ -67,6 +67,15 @@ static ChanState *chan_of_buffer(Walk *w, const Mem *buf, int *index) {
     return NULL;
 }
 
+// A ring that is declared in a loop starts again, all its fills read.
+static void chan_start(Walk *w, const Op *op) {
+    ChanState *c = chan_state(w, op->def_mem);
+    if (c && c->acquired != c->released)
+        report(w, op, "C6", "starts again with fills that nothing has read");
+    if (c)
+        c->acquired = c->committed = c->waited = c->released = 0;
+}
+
 static bool position(Walk *w, const Op *op, const Value *v, int64_t *p) {
     if (v->kind == VALUE_CONST)
         *p = v->u.i;
@@ -210,7 +219,7 @@ static void walk_op(Walk *w, const Op *op) {
             set_number(w, op->res[0], true, a + b);
         break;
     case OP_CHAN:
-        chan_state(w, op->def_mem);
+        chan_start(w, op);
         break;
     case OP_ACQUIRE:
     case OP_COMMIT:

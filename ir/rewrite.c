@@ -169,10 +169,20 @@ Type ir_mapped_type(IrMap *m, Type t) {
     return t;
 }
 
+// The index at this position of the race proof is this axis, before or after the mapping. A scalar
+// may have the axis's name.
+static bool index_is_axis(IrMap *m, const Op *op, int at, Axis *a) {
+    if (op->nmem == 0 || at >= op->mem[0].nidx)
+        return false;
+    const Value *v = op->in[op->mem[0].first + at];
+    return v->kind == VALUE_IOTA && (v->axis == a || v->axis == ir_mapped_axis(m, a));
+}
+
 // A name in a race proof: of an axis or of a scalar.
-static Str mapped_name(IrMap *m, Str name) {
+static Str mapped_name(IrMap *m, const Op *op, int at) {
+    Str name = op_attr(op, ATTR_det)->names[at];
     Axis *a = ir_find_axis(m->kernel, name);
-    if (a && ir_mapped_axis(m, a) != a)
+    if (a && (ir_mapped_axis(m, a) != a || index_is_axis(m, op, at, a)))
         return ir_mapped_axis(m, a)->name;
     Value *v = ir_find_value(m->kernel, name);
     Value *to = v ? ir_mapped(m, v) : NULL;
@@ -194,7 +204,7 @@ static void map_attrs(IrMap *m, Op *op) {
                 a->axes[j] = ir_mapped_axis(m, a->axes[j]);
         else if (attr_type(a->id) == ATTR_TYPE_NAMES)
             for (int j = 0; j < a->n; j++)
-                a->names[j] = mapped_name(m, a->names[j]);
+                a->names[j] = mapped_name(m, op, j);
     }
 }
 
