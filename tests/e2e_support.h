@@ -1,9 +1,11 @@
 // End-to-end tests: kernels of examples/ through libfuse_rt on the devices eval, cpu and sim.
 //
-// A Buffer is one tensor in a block of memory that is longer on both sides and in every gap. All
-// bytes but its elements hold a pattern. After a launch an input has to be as it was, an output has
-// to differ from what it was in its elements only, and each of those has to be within its bound of
-// the reference that the test computes in f64.
+// A Buffer is one tensor in a block of memory that is longer on both sides and in every gap; in the
+// layouts that begin at an odd element, the block ends with the tensor's last element and a page
+// that may not be touched follows: on cpu, a read outside ends the test there. All bytes but the
+// elements hold a pattern. After a launch an input has to be as it was, an output has to differ
+// from what it was in its elements only, and each of those has to be within its bound of the
+// reference that the test computes in f64.
 //
 // Bounds. u(T) is half the distance between neighbours of 1 in T: 2^-11 (f16), 2^-8 (bf16),
 // 2^-24 (f32); e(T) is half the smallest positive T. Rounding x to T errs by at most u(T)|x| +
@@ -20,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "include/fuse_rt.h"
 #include "ir/random.h"
@@ -65,32 +68,37 @@ static inline const Layout *layout_of(int shape, int layout, int tensor) {
 
 // --- buffers ---
 
-enum { BUFFER_GUARD = 256, BUFFER_PATTERN = 0xa5 };
+enum { BUFFER_GUARD = 256, BUFFER_PATTERN = 0xa5, BUFFER_PAGE = 4096 };
 
 typedef struct Buffer {
     DType dtype;
     int64_t shape[2], stride[2]; // a vector is {1, n}
-    size_t size;
-    uint8_t *bytes, *before; // before: what the launch found
-    uint8_t *first;          // element 0
+    size_t size, mapped;
+    uint8_t *map, *bytes, *before; // before: what the launch found in `bytes`
+    uint8_t *first;                // element 0
     DLTensor tensor;
 } Buffer;
 
 // A vector has rank 1 and m = 1.
 static inline Buffer *buffer_new(const Layout *l, DType dtype, int rank, int64_t m, int64_t n) {
     Buffer *b = calloc(1, sizeof *b);
-    bool columns = l->transposed && rank == 2;
+    bool columns = l->transposed && rank == 2, exact = l->lead % 8 != 0;
     int64_t lines = columns ? n : m, length = columns ? m : n;
     int64_t line = length * l->step + l->gap;
+    int64_t last = lines && length ? (lines - 1) * line + (length - 1) * l->step : 0;
     size_t bytes = dtype_bytes(dtype, 1);
-    size_t count = (size_t)(l->lead + lines * line + l->step) * bytes;
     b->dtype = dtype;
     b->shape[0] = m;
     b->shape[1] = n;
     b->stride[columns ? 0 : 1] = l->step;
     b->stride[columns ? 1 : 0] = line;
-    b->size = (count + 2 * BUFFER_GUARD + 255) / 256 * 256;
-    b->bytes = aligned_alloc(256, b->size);
+    b->size = BUFFER_GUARD + (size_t)(l->lead + last + 1) * bytes + (exact ? 0 : BUFFER_GUARD);
+    b->mapped = (b->size + BUFFER_PAGE - 1) / BUFFER_PAGE * BUFFER_PAGE;
+    b->map = mmap(NULL, b->mapped + BUFFER_PAGE, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    cr_assert(b->map != MAP_FAILED);
+    mprotect(b->map + b->mapped, BUFFER_PAGE, PROT_NONE);
+    b->bytes = exact ? b->map + b->mapped - b->size : b->map;
     b->before = malloc(b->size);
     memset(b->bytes, BUFFER_PATTERN, b->size);
     b->first = b->bytes + BUFFER_GUARD + (size_t)l->lead * bytes;
@@ -109,7 +117,7 @@ static inline Buffer *buffer_new(const Layout *l, DType dtype, int rank, int64_t
 }
 
 static inline void buffer_free(Buffer *b) {
-    free(b->bytes);
+    munmap(b->map, b->mapped + BUFFER_PAGE);
     free(b->before);
     free(b);
 }
