@@ -115,6 +115,7 @@ static bool run_passes(FuseResult *r) {
                            .deterministic = o->deterministic,
                            .debug = o->debug,
                            .check = o->check,
+                           .explain = o->explain,
                            .dump = o->dump,
                            .stop_after = o->stop_after,
                            .passes = o->passes,

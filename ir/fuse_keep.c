@@ -10,6 +10,7 @@
 // this runs.
 #include "ir/fuse.h"
 
+#include "ir/remark.h"
 #include "lang/base/vec.h"
 
 // Along an axis that the value needs as a whole.
@@ -131,6 +132,15 @@ static bool too_many_dims(PassCtx *ctx, const Value *v) {
     return true;
 }
 
+static void remark_kept(PassCtx *ctx, const Kernel *k, const Value *v, const char *why) {
+    if (!ctx->options->explain)
+        return;
+    const char *axes = remark_axes(ctx, k, v->type.axes);
+    remark(ctx, DIAG_KEPT, v->def->span, "%s is kept in memory as %s%s%s%s: %s",
+           v->name ? arena_printf(ctx->scratch, "`%s`", v->name) : "this value",
+           dtype_name(v->type.dtype), *axes ? "[" : "", axes, *axes ? "]" : "", why);
+}
+
 static bool inside_nest(const Op *op) {
     for (; op; op = op->parent ? op->parent->owner : NULL)
         if (op->kind == OP_PARALLEL)
@@ -156,6 +166,10 @@ static bool keep_for_heavy(PassCtx *ctx, Kernel *k, Region *host) {
             for (Value *keep; (keep = value_to_keep(ctx->scratch, k, op, i));) {
                 if (too_many_dims(ctx, keep))
                     return false;
+                remark_kept(ctx, k, keep,
+                            is_factor
+                                ? "the loop of the product that uses it would compute it again"
+                                : "a reduction along its own axes uses it");
                 value_keep(k, keep);
                 if (is_factor)
                     break;
@@ -255,6 +269,7 @@ static bool keep_for_order(PassCtx *ctx, Kernel *k, Region *host) {
             continue;
         if (too_many_dims(ctx, op->res[0]))
             return false;
+        remark_kept(ctx, k, op->res[0], "its tensor is written before the last use");
         value_keep(k, op->res[0]);
     }
     return true;
@@ -302,6 +317,7 @@ static bool keep_for_nests(PassCtx *ctx, Kernel *k, Region *host) {
                 break;
             if (too_many_dims(ctx, o.found))
                 return false;
+            remark_kept(ctx, k, o.found, "a `parallel` uses it");
             nest_take(k, op, o.found);
         }
     }
@@ -329,6 +345,7 @@ static bool keep_for_sharing(PassCtx *ctx, Kernel *k, Region *host) {
             continue;
         if (too_many_dims(ctx, op->res[0]))
             return false;
+        remark_kept(ctx, k, op->res[0], "several statements with other grids use this product");
         value_keep(k, op->res[0]);
     }
     return true;
@@ -419,6 +436,7 @@ static bool keep_for_axes(PassCtx *ctx, Kernel *k, Region *host) {
                 continue;
             if (too_many_dims(ctx, op->res[0]))
                 return false;
+            remark_kept(ctx, k, op->res[0], "its statement needs another whole axis or a product");
             value_keep(k, op->res[0]);
             next = host->first; // the new roots have cones of their own
         }

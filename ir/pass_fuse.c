@@ -16,6 +16,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "ir/remark.h"
 #include "lang/base/vec.h"
 
 typedef struct Root {
@@ -216,7 +217,22 @@ static void nest_clone(Builder *b, IrMap *map, const Root *roots, int n) {
     }
 }
 
+static void remark_nest(PassCtx *ctx, const Kernel *k, const Root *roots, int n) {
+    if (!ctx->options->explain)
+        return;
+    const char *stores = "", *grid = remark_axes(ctx, k, roots[0].grid);
+    for (int i = 0; i < n; i++)
+        stores = remark_join(ctx, stores, remark_mem(ctx, roots[i].op->mem[0].mem));
+    if (n == 1)
+        remark(ctx, DIAG_FUSED, roots[0].op->span, "%s has a launch of its own%s%s", stores,
+               *grid ? ", its grid is " : ", of one program", grid);
+    else
+        remark(ctx, DIAG_FUSED, roots[n - 1].op->span, "%d statements share this launch: %s%s%s", n,
+               stores, *grid ? "; its grid is " : "", grid);
+}
+
 static void nest_build(PassCtx *ctx, Kernel *k, const Root *roots, int n) {
+    remark_nest(ctx, k, roots, n);
     Builder b = ir_builder_before(k, roots[n - 1].op);
     b.span = roots[n - 1].op->span;
     AxisSet grid = roots[0].grid;
@@ -237,6 +253,22 @@ static void nest_build(PassCtx *ctx, Kernel *k, const Root *roots, int n) {
         ir_op_unlink(roots[i].op);
 }
 
+// Why the root may not join the run; NULL: it may.
+static const char *why_apart(const PassCtx *ctx, const Kernel *k, const RootVec *run,
+                             const Root *r) {
+    if (ctx->options->no_fuse)
+        return "--no-fuse";
+    if (!axes_equal(run->data[0].grid, r->grid))
+        return "its grid is another one";
+    for (uint32_t i = 0; i < run->len; i++) {
+        if (!roots_commute(&run->data[i], r))
+            return "it reads or writes elsewhere what that one writes";
+        if (roots_mix(k, &run->data[i], r))
+            return "one has a product, the other a whole axis";
+    }
+    return NULL;
+}
+
 // Builds nests for runs of roots that nothing separates.
 static void region_make_nests(PassCtx *ctx, Kernel *k, Region *host) {
     RootVec run = {0};
@@ -246,11 +278,10 @@ static void region_make_nests(PassCtx *ctx, Kernel *k, Region *host) {
         if (op_is_root(op)) {
             Root r = {.op = op, .cone = cone_of(ctx->scratch, k, host, op)};
             r.grid = axes_minus(root_axes(op), cone_whole_axes(&r));
-            bool joins =
-                run.len > 0 && !ctx->options->no_fuse && axes_equal(run.data[0].grid, r.grid);
-            for (uint32_t i = 0; joins && i < run.len; i++)
-                joins = roots_commute(&run.data[i], &r) && !roots_mix(k, &run.data[i], &r);
-            if (run.len > 0 && !joins) {
+            const char *why = run.len > 0 ? why_apart(ctx, k, &run, &r) : NULL;
+            if (why) {
+                remark(ctx, DIAG_FUSED, op->span, "not in the launch of the statement before: %s",
+                       why);
                 nest_build(ctx, k, run.data, (int)run.len);
                 vec_clear(&run);
                 r.cone = cone_of(ctx->scratch, k, host, op);

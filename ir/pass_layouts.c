@@ -8,6 +8,7 @@
 // with the longest run along the contiguous axis; and so on. Then every op's rule is checked and
 // conversions (or, for cheap index tiles, copies of their computation) are put in.
 #include "ir/nest.h"
+#include "ir/remark.h"
 #include "lang/base/vec.h"
 
 typedef struct Assign {
@@ -128,6 +129,11 @@ static DotLayouts dot_layouts(Assign *as, const Op *dot) {
         if (l.a && l.b && l.c)
             return l;
     }
+    if (dot_unit(as->ctx->target, dot))
+        perf_note(as->ctx, as->k, DIAG_NO_MATRIX_UNIT, dot->span, NULL,
+                  "this product does not use the matrix unit: its tile of %u x %u x %u is smaller "
+                  "than 16 x 8 x 8",
+                  m, n, k);
     FmaSplit split = fma_split(as->ctx->target, m, n);
     split_warps((uint32_t)as->warps, m, n, split.lanes_rows, split.lanes_cols, &tile.warps_rows,
                 &tile.warps_cols);

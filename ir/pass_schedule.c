@@ -11,6 +11,7 @@
 // vectors, along the contiguous axis first; a held row takes as many warps as leave each thread 8
 // to 32 elements.
 #include "ir/nest.h"
+#include "ir/remark.h"
 
 #include <string.h>
 
@@ -106,10 +107,20 @@ typedef struct DotPass {
     Kernel *k;
 } DotPass;
 
+static void note_unit(PassCtx *ctx, const Kernel *k, const Op *dot) {
+    if (ctx->target->units == 0 || dot_unit(ctx->target, dot))
+        return;
+    perf_note(ctx, k, DIAG_NO_MATRIX_UNIT, dot->span, NULL,
+              "this product of %s and %s does not use the matrix unit of %s",
+              dtype_name(dot->in[0]->type.dtype), dtype_name(dot->in[1]->type.dtype),
+              ctx->target->name);
+}
+
 static void dot_set_sizes(void *user, Op *op) {
     DotPass *p = user;
     if (op->kind != OP_DOT)
         return;
+    note_unit(p->ctx, p->k, op);
     DotSizes s = dot_sizes(p->ctx->target, p->k, op);
     DotAxes d = dot_axes(op);
     axes_set_size(p->ctx, p->k, d.rows, s.rows);
@@ -234,6 +245,14 @@ static int resident_programs(const Kernel *k, const Nest *n, int warps) {
     return most > warps ? most / warps : 1;
 }
 
+static void remark_nest(PassCtx *ctx, const Kernel *k, const Op *par, const Nest *n, int warps) {
+    if (!ctx->options->explain)
+        return;
+    const char *sizes = remark_sizes(ctx, k, n->axes);
+    remark(ctx, DIAG_SCHEDULED, par->span, "%s: %s%s%d warp%s", k->name, sizes, *sizes ? "; " : "",
+           warps, warps == 1 ? "" : "s");
+}
+
 static bool nest_schedule(PassCtx *ctx, Kernel *k, Op *par) {
     Nest n = nest_of(par);
     int warps;
@@ -254,6 +273,7 @@ static bool nest_schedule(PassCtx *ctx, Kernel *k, Op *par) {
     bool cpu = ctx->target->family == TARGET_CPU;
     warps = cpu ? 1 : nest_warps(ctx, k, warps, accumulators, ACCUMULATORS_PER_THREAD);
     op_set_int(k, par, ATTR_warps, warps);
+    remark_nest(ctx, k, par, &n, warps);
     if (!cpu)
         op_set_int(k, par, ATTR_resident, resident_programs(k, &n, warps));
     return true;

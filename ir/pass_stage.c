@@ -14,9 +14,10 @@
 // variant), else plain.
 #include "ir/loop.h"
 #include "ir/nest.h"
+#include "ir/remark.h"
 #include "lang/base/vec.h"
 
-enum { STAGES_GROUP = 3, COPIES_MAX = 4, PIECE_BYTES = 16 };
+enum { STAGES_GROUP = 4, COPIES_MAX = 4, PIECE_BYTES = 16 };
 
 typedef struct Staging {
     PassCtx *ctx;
@@ -45,14 +46,26 @@ static bool load_is_box(const Op *load) {
     return !load->has_else && dtype_bits(m->mem->dtype) >= 8;
 }
 
-static bool load_is_async(const PassCtx *ctx, const Kernel *k, const Op *load) {
+// Why the load cannot go by cp.async; NULL: it can.
+static const char *why_plain(const PassCtx *ctx, const Kernel *k, const Op *load) {
     const Mem *t = load->mem[0].mem;
     uint32_t piece = PIECE_BYTES * 8 / dtype_bits(t->dtype);
-    if (!ctx->target->has_cp_async || t->align < PIECE_BYTES || t->inner < 0 ||
-        t->sdiv % piece != 0)
-        return false;
+    if (!ctx->target->has_cp_async)
+        return "the target has no cp.async";
+    if (t->inner < 0)
+        return "it is not known which dim is contiguous";
+    if (t->align < PIECE_BYTES || t->sdiv % piece != 0)
+        return "its rows are not known to be aligned to 16 bytes";
     const Value *v = load->in[load->mem[0].first + t->inner];
-    return v->kind == VALUE_IOTA && k->axis[v->axis->id]->size % piece == 0;
+    if (v->kind != VALUE_IOTA)
+        return "its contiguous dim is not walked by an axis";
+    if (k->axis[v->axis->id]->size % piece != 0)
+        return "the tile is narrower than 16 bytes along its contiguous dim";
+    return NULL;
+}
+
+static bool load_is_async(const PassCtx *ctx, const Kernel *k, const Op *load) {
+    return !why_plain(ctx, k, load);
 }
 
 // Loads of the loop that reach a product's operand through ops of this loop body, and nothing else
@@ -121,8 +134,30 @@ static Op *build_chan_op(Builder *b, OpKind kind, Mem *chan, Value *pos) {
     return ir_build(b, &(OpInit){.kind = kind, .nin = 1, .nmem = 1, .in = in, .mem = mem});
 }
 
+static void remark_staged(const Staging *s, int stages, const Op *slow) {
+    PassCtx *ctx = s->ctx;
+    for (int i = s->nload - 1; i >= 0 && ctx->options->explain; i--) {
+        const Op *load = s->load[i];
+        const char *why = slow && load != slow ? "so is the other operand" : "";
+        if (slow)
+            why = why_plain(ctx, s->k, load) ? why_plain(ctx, s->k, load) : why;
+        remark(ctx, DIAG_STAGED, load->span,
+               "%s: %s goes through shared memory by %s, %d stage%s%s%s", s->k->name,
+               remark_mem(ctx, load->mem[0].mem), slow ? "plain copies" : "cp.async", stages,
+               stages == 1 ? "" : "s", slow ? ": " : "", why);
+    }
+    if (slow && ctx->target->has_cp_async)
+        perf_note(ctx, s->k, DIAG_PLAIN_COPY, slow->span, NULL,
+                  "%s is not copied ahead for the product: %s", remark_mem(ctx, slow->mem[0].mem),
+                  why_plain(ctx, s->k, slow));
+}
+
 static void stage_loop(Staging *s) {
     int stages = stages_of(s);
+    const Op *slow = NULL;
+    for (int i = 0; i < s->nload && !slow; i++)
+        slow = s->async ? NULL : why_plain(s->ctx, s->k, s->load[i]) ? s->load[i] : NULL;
+    remark_staged(s, stages, slow);
     Builder out = ir_builder_before(s->k, s->loop);
     out.span = s->loop->span;
     Mem *bufs[COPIES_MAX];

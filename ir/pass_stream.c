@@ -12,6 +12,7 @@
 #include <ctype.h>
 
 #include "ir/nest.h"
+#include "ir/remark.h"
 #include "lang/base/vec.h"
 
 typedef struct Stream {
@@ -22,6 +23,7 @@ typedef struct Stream {
     uint32_t tile;
     uint8_t *level; // by value id: dependence level + 1, 0 = not along the axis
     uint8_t *along; // by value id: a reduction along the axis
+    int passes;     // loops along the axis so far
 } Stream;
 
 static bool uses_axis(const Op *op, const Axis *a) {
@@ -376,6 +378,7 @@ static bool region_stream(Stream *s) {
                 vec_push(s->ctx->scratch, &reds, op);
         if (reds.len == 0)
             break;
+        s->passes++;
         stream_reductions(s, reds.data, (int)reds.len, reds.data[reds.len - 1]);
     }
     VEC(Op *) stores = {0};
@@ -383,10 +386,21 @@ static bool region_stream(Stream *s) {
         if (op_has(op->kind, TRAIT_WRITES) && op->nregion == 0 && uses_axis(op, s->whole))
             vec_push(s->ctx->scratch, &stores, op);
     find_levels(s);
+    s->passes += stores.len > 0;
     if (stores.len > 0)
         stream_stores(s, stores.data, (int)stores.len);
     drop_streamed(s);
     return true;
+}
+
+static void note_streamed(PassCtx *ctx, const Kernel *k, const Op *par, const Stream *s) {
+    remark(ctx, DIAG_WHOLE_AXIS, par->span, "%s: %s is streamed, %u at a time", k->name,
+           s->whole->name, (unsigned)s->tile);
+    // On the CPU streaming is as good.
+    if (ctx->target->family != TARGET_CPU && s->passes > 1)
+        perf_note(ctx, k, DIAG_STREAMED, par->span, NULL,
+                  "%s does not fit in a program: it is read in %d passes", s->whole->name,
+                  s->passes);
 }
 
 static bool nest_stream(PassCtx *ctx, Kernel *k, Op *par) {
@@ -402,6 +416,7 @@ static bool nest_stream(PassCtx *ctx, Kernel *k, Op *par) {
                     .tile = stream_tile(ctx->target, &n, a)};
         if (!region_stream(&s))
             return false;
+        note_streamed(ctx, k, par, &s);
     }
     return true;
 }

@@ -13,6 +13,7 @@
 // Guards come in two kinds: *access* (alignment, the contiguous dim, divisible strides: vector
 // width) and *held* (a whole axis of dynamic extent that fits in the registers of a program).
 #include "ir/nest.h"
+#include "ir/remark.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -283,6 +284,21 @@ static void insert_kernel(Module *m, int at, Kernel *k) {
     m->kernel[at] = k;
 }
 
+// What the variant asks of its arguments.
+static void remark_variant(PassCtx *ctx, const Kernel *v, const Plan *plan, const Whole *w) {
+    if (!ctx->options->explain)
+        return;
+    const char *what =
+        plan->vectors ? "aligned, contiguous tensors, rows of whole vectors" : "any argument";
+    const char *axes = remark_axes(ctx, v, w->dynamic);
+    const char *held = "";
+    if (*axes && plan->held)
+        held = arena_printf(ctx->scratch, "; holds %s up to %u", axes, (unsigned)plan->held);
+    else if (*axes)
+        held = arena_printf(ctx->scratch, "; streams %s", axes);
+    remark(ctx, DIAG_VARIANT, v->span, "%s: %s%s", v->name, what, held);
+}
+
 bool pass_variants(PassCtx *ctx, Kernel *k) {
     if (k->variant_of)
         return true;
@@ -309,6 +325,7 @@ bool pass_variants(PassCtx *ctx, Kernel *k) {
         else
             insert_kernel(m, at++, v);
         v->variant_of = k;
+        remark_variant(ctx, v, &plans[i], &w);
         variant_specialise(ctx, v, &plans[i]);
     }
     return true;

@@ -1,0 +1,154 @@
+// Remarks (--explain) and performance notes, by the public interface: their exact text.
+#include <criterion/criterion.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/fusec.h"
+
+static const char gelu[] =
+    "import std.nn;\n"
+    "kernel linear_gelu<T: float>(x: T[M, K], w: T[K, N], b: T[N]?) -> (y: T[M, N])\n"
+    "    schedule { M = 64; N = 64; K = 32; warps = 4; stages = 3; } {\n"
+    "    y = gelu(dot[K](x, w) + b);\n"
+    "}\n";
+static const char softmax[] = "import std.nn;\n"
+                              "kernel s(x: f16[M, N]) -> (y: f16[M, N]) {\n"
+                              "    y = softmax[N](x);\n"
+                              "}\n";
+
+// The messages without the lines of source and their carets.
+static char *messages(const char *source, FuseOptions options) {
+    options.emit = FUSE_EMIT_TILE;
+    if (!options.stop_after)
+        options.stop_after = "pipeline";
+    if (!options.target)
+        options.target = "sm_80";
+    FuseResult *r = fuse_compile(&options, "k.fk", source, strlen(source));
+    cr_assert(fuse_result_ok(r), "%s", fuse_result_messages(r));
+    char *out = calloc(1, strlen(fuse_result_messages(r)) + 1), *at = out;
+    for (const char *line = fuse_result_messages(r); *line;) {
+        size_t n = strcspn(line, "\n") + 1;
+        if (*line != ' ') {
+            memcpy(at, line, n);
+            at += n;
+        }
+        line += n;
+    }
+    fuse_result_free(r);
+    return out;
+}
+
+static void check(const char *source, FuseOptions options, const char *expect) {
+    char *got = messages(source, options);
+    cr_expect_str_eq(got, expect, "%s", got);
+    free(got);
+}
+
+static const char *const half[] = {"T=f16", NULL};
+static const char *const single[] = {"T=f32", NULL};
+
+Test(explain, product) {
+    check(gelu, (FuseOptions){.explain = true, .defines = half},
+          "k.fk:2:1: note[variant]: linear_gelu.f16.v0: aligned, contiguous tensors, rows of whole "
+          "vectors\n"
+          "k.fk:2:1: note[variant]: linear_gelu.f16.v1: any argument\n"
+          "k.fk:4:5: note[fused]: `y` has a launch of its own, its grid is M, N\n"
+          "k.fk:4:5: note[schedule]: linear_gelu.f16.v0: m by 64, n by 64, k by 32; 4 warps\n"
+          "k.fk:4:5: note[schedule]: linear_gelu.f16.v1: m by 64, n by 64, k by 32; 4 warps\n"
+          "k.fk:4:21: note[staged]: linear_gelu.f16.v0: `x` goes through shared memory by "
+          "cp.async, 3 stages\n"
+          "k.fk:4:21: note[staged]: linear_gelu.f16.v1: `x` goes through shared memory by plain "
+          "copies, 1 stage: it is not known which dim is contiguous\n"
+          "k.fk:4:24: note[staged]: linear_gelu.f16.v0: `w` goes through shared memory by "
+          "cp.async, 3 stages\n"
+          "k.fk:4:24: note[staged]: linear_gelu.f16.v1: `w` goes through shared memory by plain "
+          "copies, 1 stage: it is not known which dim is contiguous\n");
+    check(gelu, (FuseOptions){.defines = half}, "");
+}
+
+Test(explain, rows) {
+    check(softmax, (FuseOptions){.explain = true},
+          "k.fk:2:1: note[variant]: s.v0: aligned, contiguous tensors, rows of whole vectors; "
+          "holds N up to 256\n"
+          "k.fk:2:1: note[variant]: s.v1: aligned, contiguous tensors, rows of whole vectors; "
+          "holds N up to 1024\n"
+          "k.fk:2:1: note[variant]: s.v2: aligned, contiguous tensors, rows of whole vectors; "
+          "holds N up to 4096\n"
+          "k.fk:2:1: note[variant]: s.v3: aligned, contiguous tensors, rows of whole vectors; "
+          "holds N up to 8192\n"
+          "k.fk:2:1: note[variant]: s.v4: aligned, contiguous tensors, rows of whole vectors; "
+          "holds N up to 16384\n"
+          "k.fk:2:1: note[variant]: s.v5: aligned, contiguous tensors, rows of whole vectors; "
+          "streams N\n"
+          "k.fk:2:1: note[variant]: s.v6: any argument; streams N\n"
+          "k.fk:3:5: note[fused]: `y` has a launch of its own, its grid is M\n"
+          "k.fk:3:5: note[schedule]: s.v0: m by 8, n by 256; 4 warps\n"
+          "k.fk:3:5: note[schedule]: s.v1: m by 4, n by 1024; 4 warps\n"
+          "k.fk:3:5: note[schedule]: s.v2: m by 1, n by 4096; 8 warps\n"
+          "k.fk:3:5: note[schedule]: s.v3: m by 1, n by 8192; 16 warps\n"
+          "k.fk:3:5: note[schedule]: s.v4: m by 1, n by 16384; 32 warps\n"
+          "k.fk:3:5: note[schedule]: s.v5: m by 1; 4 warps\n"
+          "k.fk:3:5: note[schedule]: s.v6: m by 1; 4 warps\n"
+          "k.fk:3:5: note[whole-axis]: s.v5: N is streamed, 1024 at a time\n"
+          "k.fk:3:5: note[whole-axis]: s.v6: N is streamed, 1024 at a time\n");
+    check(softmax, (FuseOptions){0}, "");
+}
+
+Test(explain, statements) {
+    static const char text[] =
+        "kernel k(x: f16[M, K], w: f16[K, F], v: f16[F, N]) -> (y: f32[M, N], z: f16[M, K], u: "
+        "f16[M, K]) {\n"
+        "    y = dot[F](dot[K](x, w) as f16, v);\n"
+        "    z = x * 2;\n"
+        "    u = x * 3;\n"
+        "}\n";
+    check(text, (FuseOptions){.explain = true, .stop_after = "fuse"},
+          "k.fk:2:5: note[fused]: not in the launch of the statement before: its grid is another "
+          "one\n"
+          "k.fk:2:5: note[fused]: `y` has a launch of its own, its grid is M, N\n"
+          "k.fk:2:16: note[kept]: `cast` is kept in memory as f16[M, F]: the loop of the product "
+          "that uses it would compute it again\n"
+          "k.fk:2:16: note[fused]: the temporary `cast` has a launch of its own, its grid is M, F\n"
+          "k.fk:3:5: note[fused]: not in the launch of the statement before: its grid is another "
+          "one\n"
+          "k.fk:4:5: note[fused]: 2 statements share this launch: `z`, `u`; its grid is M, K\n");
+    check(text, (FuseOptions){.explain = true, .no_fuse = true, .stop_after = "fuse"},
+          "k.fk:2:5: note[fused]: not in the launch of the statement before: --no-fuse\n"
+          "k.fk:2:5: note[fused]: `y` has a launch of its own, its grid is M, N\n"
+          "k.fk:2:16: note[kept]: `cast` is kept in memory as f16[M, F]: the loop of the product "
+          "that uses it would compute it again\n"
+          "k.fk:2:16: note[fused]: the temporary `cast` has a launch of its own, its grid is M, F\n"
+          "k.fk:3:5: note[fused]: not in the launch of the statement before: --no-fuse\n"
+          "k.fk:3:5: note[fused]: `z` has a launch of its own, its grid is M, K\n"
+          "k.fk:4:5: note[fused]: not in the launch of the statement before: --no-fuse\n"
+          "k.fk:4:5: note[fused]: `u` has a launch of its own, its grid is M, K\n");
+}
+
+Test(explain, performance_notes) {
+    check(gelu, (FuseOptions){.defines = single},
+          "k.fk:4:14: perf[no-matrix-unit]: this product of f32 and f32 does not use the matrix "
+          "unit of sm_80\n");
+    check(gelu, (FuseOptions){.defines = single, .no_perf_notes = true}, "");
+    check(gelu, (FuseOptions){.defines = single, .target = "cpu"}, "");
+    // Once, for the kernel's most special variant, though two of them stream.
+    check("import std.nn;\n"
+          "kernel s(x: f16[M, 20000]) -> (y: f16[M, 20000]) {\n"
+          "    axis n in 20000, m in M;\n"
+          "    y[m, n] = softmax[n](x[m, n]);\n"
+          "}\n",
+          (FuseOptions){0},
+          "k.fk:4:5: perf[streamed]: n does not fit in a program: it is read in 3 passes\n");
+    check("kernel k(x: f16[M, K], w: f16[N, K]) -> (y: f32[M, N]) {\n"
+          "    parallel m in tiles(M, 8), n in tiles(N) {\n"
+          "        var acc: f32[m, n] = 0;\n"
+          "        for k in tiles(K, 4) { acc += dot[k](x[m, k], w[n, k]); }\n"
+          "        y[m, n] = acc;\n"
+          "    }\n"
+          "}\n",
+          (FuseOptions){.stop_after = "layouts"},
+          "k.fk:4:32: perf[no-matrix-unit]: this product does not use the matrix unit: its tile of "
+          "8 x 128 x 4 is smaller than 16 x 8 x 8\n"
+          "k.fk:4:55: perf[plain-copy]: `w` is not copied ahead for the product: the tile is "
+          "narrower than 16 bytes along its contiguous dim\n");
+}
