@@ -22,9 +22,10 @@ enum {
     CPU_TILE_VECTORS = 8,
     ROW_WARPS = 4
 };
-// Accumulators of a product that a thread should hold at most: the fragments and the epilogue need
-// as many again.
-enum { ACCUMULATORS_PER_THREAD = 64, PRODUCT_WARPS_MAX = 8 };
+// Accumulators of a product that a thread holds at most. Half of a thread's registers: fewer would
+// make the warps' tiles smaller, and then shared memory, read once per warp, cannot feed the matrix
+// unit.
+enum { ACCUMULATORS_PER_THREAD = 128, PRODUCT_WARPS_MAX = 8 };
 
 static uint32_t clamp_size(const Axis *a, uint32_t size) {
     const Value *hi = a->of && a->of->is_dim ? a->of->extent : NULL;
@@ -228,21 +229,13 @@ static uint64_t tile_size(const Kernel *k, AxisSet axes) {
     return n;
 }
 
-// Warps that a multiprocessor should hold: enough to hide latency, few enough for the registers
-// that a thread needs (128 of 64K). A product gets two programs where its fragments are short and
-// its addresses simple, else one; elementwise code is left to the assembler.
+// Programs of rows that a multiprocessor should hold: enough to hide latency, few enough for the
+// registers that a thread needs (128 of 64K). Products and elementwise code are left to the
+// assembler: a thread of a product needs what it needs.
 static int resident_programs(const Kernel *k, const Nest *n, int warps) {
-    enum { ROW_WARPS_MOST = 16, PRODUCT_WARPS = 16, SHORT_CONTRACTION = 32 };
-    int most = n->whole.n > 0 || held_elements(k, n) > 1 ? ROW_WARPS_MOST : 1;
-    if (n->ndots > 0) {
-        most = PRODUCT_WARPS;
-        for (int i = 0; i < n->dot->naxes; i++)
-            if (n->dot->axes[i]->size > SHORT_CONTRACTION)
-                most = 1;
-        if (!kernel_has_vectors(k))
-            most = 1;
-    }
-    return most > warps ? most / warps : 1;
+    enum { ROW_WARPS_MOST = 16 };
+    bool rows = n->ndots == 0 && (n->whole.n > 0 || held_elements(k, n) > 1);
+    return rows && ROW_WARPS_MOST > warps ? ROW_WARPS_MOST / warps : 1;
 }
 
 static void remark_nest(PassCtx *ctx, const Kernel *k, const Op *par, const Nest *n, int warps) {
@@ -271,7 +264,9 @@ static bool nest_schedule(PassCtx *ctx, Kernel *k, Op *par) {
         warps = schedule_elementwise(ctx, k, par, &n);
     }
     bool cpu = ctx->target->family == TARGET_CPU;
-    warps = cpu ? 1 : nest_warps(ctx, k, warps, accumulators, ACCUMULATORS_PER_THREAD);
+    // The variant for any stride needs registers for its addresses.
+    uint64_t budget = ACCUMULATORS_PER_THREAD / (kernel_has_vectors(k) ? 1 : 2);
+    warps = cpu ? 1 : nest_warps(ctx, k, warps, accumulators, budget);
     op_set_int(k, par, ATTR_warps, warps);
     remark_nest(ctx, k, par, &n, warps);
     if (!cpu)

@@ -76,7 +76,7 @@ static const char *prove(Fixture *f, const char *text) {
 
 Test(protocol, accepts_what_the_pipeline_makes) {
     Fixture f = setup();
-    cr_assert(strstr(f.placed, "mode = group, stages = 3"), "%s", f.placed);
+    cr_assert(strstr(f.placed, "mode = group, stages = 4"), "%s", f.placed);
     const char *error = prove(&f, f.placed);
     cr_expect(!error, "%s", error);
     teardown(&f);
@@ -91,10 +91,10 @@ typedef struct Mutation {
 // In the text: `acquire @ring(%f)` and its copies and commit stand once in the prologue and once in
 // the loop, `wait`, `get`s and `release` once in the loop.
 static const Mutation mutations[] = {
-    {"waits with too many groups in flight", "{pending = 1}", 0, "{pending = 2}", "C4"},
-    {"a ring of one slot less", "mode = group, stages = 3", 0, "mode = group, stages = 2", "R1"},
-    {"prologue fills too few", "in 0..2 carry", 0, "in 0..1 carry", "C"},
-    {"prologue fills too many", "in 0..2 carry", 0, "in 0..3 carry", "R1"},
+    {"waits with too many groups in flight", "{pending = 2}", 0, "{pending = 3}", "C4"},
+    {"a ring of one slot less", "mode = group, stages = 4", 0, "mode = group, stages = 3", "R1"},
+    {"prologue fills too few", "in 0..3 carry", 0, "in 0..2 carry", "C"},
+    {"prologue fills too many", "in 0..3 carry", 0, "in 0..4 carry", "R1"},
     {"the producer's position does not move", "%f.2 = add %f, 1:i32", 0, "%f.2 = add %f, 0:i32",
      "C1"},
     {"the producer's position jumps", "%f.2 = add %f, 1:i32", 0, "%f.2 = add %f, 2:i32", "C1"},
