@@ -1,5 +1,5 @@
-// The back end's entry: an LLVM module for each launch of a placed module, compiled on threads of
-// its own.
+// The back end's entry: a few LLVM modules for the launches of a placed module, compiled on threads
+// of its own.
 //
 // Input: a placed module and a target. Output: PTX with the launch plan at its head, LLVM IR, or an
 // object file (one LLVM module for all launches). Invariants: LLVM's process-wide state is set up
@@ -44,7 +44,10 @@ void backend_llvm_start(void) {
 
 // --- jobs ---
 
-// What one LLVM module is made of: one launch on NVPTX, all of them elsewhere.
+// What one LLVM module is made of: some neighbouring launches on NVPTX, all of them elsewhere. A
+// module costs some 4 ms before it compiles anything, so there are at most JOBS_MAX; which launches
+// share one does not depend on the machine, as the labels of a text count its module's functions.
+enum { JOBS_MAX = 8 };
 typedef struct Job {
     Target t;
     Diags *diags; // of the job; merged in order at the end
@@ -118,8 +121,9 @@ typedef struct Emit {
     Jobs *jobs;
     const Target *common;
     Kernel *kernel;
-    int count;  // launches of this kernel so far
-    bool split; // a job for each launch
+    int count;       // launches of this kernel so far
+    int done, total; // launches of all kernels
+    bool split;      // several jobs
 } Emit;
 
 static void count_launch(void *user, Op *op) {
@@ -139,13 +143,15 @@ static void emit_launch(void *user, Op *op) {
     if (op->kind != OP_LAUNCH)
         return;
     Jobs *jobs = e->jobs;
-    Job *j = &jobs->job[e->split ? jobs->lowered : 0];
+    Job *j = &jobs->job[(int64_t)e->done * jobs->n / e->total];
     if (!j->begun)
         job_begin(j, e->common);
     const char *name = backend_entry_name(j->t.arena, e->kernel, op, e->count++);
     if (j->ok && !j->t.failed)
         lower_launch(&j->t, e->kernel, op, name);
-    if (e->split)
+    e->done++;
+    bool last = (int64_t)e->done * jobs->n / e->total != j - jobs->job;
+    if (e->split && last)
         jobs_announce(jobs, 1, false);
 }
 
@@ -296,7 +302,7 @@ static void jobs_join(Arena *arena, const Jobs *jobs, BackendEmit emit, BackendO
     for (int i = 0; i < jobs->n; i++) {
         const BackendOutput *o = &jobs->job[i].out;
         if (i > 0)
-            out->len += (size_t)sprintf(out->data + out->len, "\n; --- launch %d ---\n\n", i);
+            out->len += (size_t)sprintf(out->data + out->len, "\n; --- module %d ---\n\n", i);
         out_add(out, o->data, o->len);
     }
 }
@@ -367,16 +373,15 @@ bool backend_emit(Arena *arena, Module *placed, const TargetDesc *target,
     // File numbers of line information and what assertions declare belong to a module.
     bool split = target->family == TARGET_NVPTX && !options->line_info && !options->debug;
     Emit e = {.jobs = &jobs, .common = &common, .split = split};
-    int launches = 0;
     for (int i = 0; i < placed->nkernel; i++) {
         e.kernel = placed->kernel[i];
         ir_walk(e.kernel->body, find_maps, &e);
-        ir_walk(e.kernel->body, count_launch, &launches);
+        ir_walk(e.kernel->body, count_launch, &e.total);
     }
     if (diags_has_errors(diags))
         return false;
-    e.split &= launches > 1;
-    jobs.n = e.split ? launches : 1;
+    e.split &= e.total > 1;
+    jobs.n = !e.split ? 1 : e.total < JOBS_MAX ? e.total : JOBS_MAX;
     jobs.job = ARENA_ARRAY(arena, Job, (size_t)jobs.n);
     int threads = processors() < THREADS_MAX ? processors() : THREADS_MAX;
     jobs_run(&jobs, &e, placed, threads < jobs.n ? threads : jobs.n);
