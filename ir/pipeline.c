@@ -20,6 +20,7 @@ static const PipelineStep steps[] = {
     STEP(pipeline, SCHEDULED, SCHEDULED, "needs the copies that stage has made"),
     STEP(simplify, PLACED, SCHEDULED, "loads became gets; the last change of integer ops"),
     STEP(layouts, SCHEDULED, SCHEDULED, "everything above is fixed: no new tile after it"),
+    STEP(sync, SCHEDULED, SCHEDULED, "layouts tell which thread touches which element"),
     STEP(place, SCHEDULED, PLACED, "buffers need their layouts"),
     STEP(simplify, PLACED, PLACED, "program ids and windows share their arithmetic"),
     STEP(protocol, PLACED, PLACED, "verifies the result; changes nothing"),
