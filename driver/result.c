@@ -75,6 +75,10 @@ const char *fuse_target_at(int i) {
     return t ? t->name : NULL;
 }
 
+const char *fuse_pass_at(int i) {
+    return i >= 0 && i < PASS_COUNT ? pass_name((PassId)i) : NULL;
+}
+
 const char *fuse_explain_error(const char *id) {
     DiagId d;
     if (!diag_id_parse(id, &d))

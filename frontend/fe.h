@@ -160,6 +160,7 @@ Entry *scope_find(Fe *fe, Str name);
  * gives true with decl NULL. */
 bool global_find(Fe *fe, Name module, Name name, Global *out);
 void report_unknown(Fe *fe, Name name);
+int name_distance(const char *a, const char *b); /* in edits */
 /* The axis that a name means where one is expected; NULL after a report. */
 Axis *axis_find(Fe *fe, Name name);
 Axis *entry_axis(Fe *fe, Entry *entry);
@@ -275,10 +276,12 @@ bool str_in(const StrVec *v, Str s);
 bool race_check_store(Fe *fe, Tensor *t, Op *store, Value *const *index, AxisSet axes, Span span);
 void race_check_nest(Fe *fe, uint32_t first_access);
 
-/* --- kernels (kernel.c, schedule.c) --- */
+/* --- kernels (kernel.c, schedule.c, defines.c) --- */
 void kernel_lower(Fe *fe, const Decl *decl);
 void schedule_lower(Fe *fe, const Decl *decl, const char *instance);
+/* `-D kernel.NAME=v` before `-D NAME=v`. */
 bool define_find(Fe *fe, Str kernel, Str name, const char **value);
+void defines_check(Fe *fe, const AstFile *file);
 bool schedule_value(Fe *fe, const Decl *decl, Str name, int64_t *value);
 const char *schedule_word(Fe *fe, const Decl *decl, const char *name); /* NULL: not a word */
 

@@ -86,10 +86,20 @@ static bool find_in_module(Fe *fe, Name module, Name name, Global *out) {
             return true;
         }
     }
+    *out = (Global){0};
+    if (scope_find(fe, module.text)) {
+        Diag *d = fe_error(fe, DIAG_UNKNOWN_NAME, name.span, "`%s` has no `.%s`: it is no module",
+                           module.text, name.text);
+        bool transpose = !strcmp(name.text, "T");
+        diag_hint(fe->diags, d,
+                  transpose ? "axes have names, there is no transpose: write `%s[n, m]`"
+                            : "dims and axes have names of their own; write `f(%s)` for a function",
+                  module.text);
+        return true;
+    }
     Diag *d =
         fe_error(fe, DIAG_UNKNOWN_NAME, module.span, "no module `%s` is imported", module.text);
     diag_hint(fe->diags, d, "write `import std.%s;` at the top of the file", module.text);
-    *out = (Global){0};
     return true;
 }
 
@@ -131,7 +141,7 @@ static int min3(int a, int b, int c) {
 }
 
 /* Edits between two names (insert, delete, replace), at most 64 bytes of each. */
-static int edit_distance(const char *a, const char *b) {
+int name_distance(const char *a, const char *b) {
     int row[65], la = (int)strlen(a), lb = (int)strlen(b);
     if (la > 64 || lb > 64)
         return 99;
@@ -150,7 +160,7 @@ static int edit_distance(const char *a, const char *b) {
 }
 
 static void consider(const char *name, const char *candidate, const char **best, int *distance) {
-    int d = edit_distance(name, candidate);
+    int d = name_distance(name, candidate);
     if (d < *distance) {
         *distance = d;
         *best = candidate;

@@ -35,7 +35,7 @@ typedef struct FuseOptions {
     const char *kernel;          // only this kernel of the file; NULL: all
     bool no_fuse, fast_math, deterministic, debug, check, time, explain, line_info;
     bool werror, werror_perf, no_perf_notes;
-    int opt_level;    // 0..3
+    int opt_level;    // 0..3; `fusec`, the runtime and fuse_compile(NULL, ...) take 2 by default
     const char *dump; // pass name, "all", "generic"; NULL: none
     const char *passes, *stop_after;
     bool color; // diagnostics with colour
@@ -99,6 +99,7 @@ FUSEC_API const char *fuse_eval_run(FuseResult *r, const char *kernel, int nargs
 
 FUSEC_API const char *fuse_version(void);
 FUSEC_API const char *fuse_target_at(int i); // names of the targets, NULL at the end
+FUSEC_API const char *fuse_pass_at(int i);   // names of the passes, NULL at the end
 // The longer explanation of a diagnostic id, or NULL.
 FUSEC_API const char *fuse_explain_error(const char *id);
 

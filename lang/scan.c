@@ -191,6 +191,8 @@ int scan_bad_char(ParseContext *ctx, const char *text, Span span) {
             diag_hint(ctx->diags, diag, "strings are written \"like this\"");
         if (c == '#')
             diag_hint(ctx->diags, diag, "comments start with `//`");
+        if (c == '@')
+            diag_hint(ctx->diags, diag, "a product names what it sums over: write `dot[K](a, b)`");
     }
     ctx->recovering = true;
     return TOK_LANG_YYerror; /* the parser recovers without a second report */

@@ -179,7 +179,7 @@ static void collect_diagnostics(FuseModule *m) {
 }
 
 static FuseOptions compile_options(const FuseDevice *d, const FuseRtBuild *b) {
-    FuseOptions o = {.target = d->target, .opt_level = d->kind == DEVICE_SIM ? 0 : 2};
+    FuseOptions o = {.target = d->target, .opt_level = 2};
     o.emit = d->kind == DEVICE_CUDA   ? FUSE_EMIT_PTX
              : d->kind == DEVICE_EVAL ? FUSE_EMIT_EVAL
                                       : FUSE_EMIT_HOST;

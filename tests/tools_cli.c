@@ -57,6 +57,14 @@ Test(tools_cli, wrong_use) {
         {"-Wfoo a.fk", "unknown warning option '-Wfoo'"},
         {"-O7 a.fk", "-O takes a level from 0 to 3, not '7'"},
         {"--target=sm_81 a.fk", "unknown target 'sm_81'"},
+        {"--dump=nope a.fk", "--dump: there is no pass 'nope'; the passes are simplify, fuse, "},
+        {"--stop-after=all a.fk", "--stop-after: there is no pass 'all'; the passes are "},
+        {"--passes=simplify,,fuse a.fk", "--passes: there is no pass ''; the passes are "},
+        {"--passes=simplify, a.fk", "--passes: there is no pass ''"},
+        {"--passes=simplify,fuze a.fk", "--passes: there is no pass 'fuze'"},
+        {"--quux a.fk", "\ntry 'fusec --help'\n"},
+        {"run --device=gpu a.fk", "\ntry 'fusec run --help'\n"},
+        {"run a.fk --tolerance=1", "\ntry 'fusec run --help'\n"},
         {"--help=3", "option '--help' takes no value"},
         {"--header=k.h a.fk", "option '--header' is not supported yet"},
         {"runn a.fk", "unknown command 'runn'; did you mean 'run'?"},
@@ -77,6 +85,7 @@ Test(tools_cli, wrong_use) {
 Test(tools_cli, information) {
     check_outcome("--version", EXIT_OK, "fusec ");
     check_outcome("--help", EXIT_OK, "usage: fusec [OPTION...] FILE.fk");
+    check_outcome("--help", EXIT_OK, "optimisation level, 0 to 3 (default 2)");
     check_outcome("run --help", EXIT_OK, "--device=cpu|sim|eval|cuda");
     check_outcome("-h", EXIT_OK, "5  no such device, or it failed");
     check_outcome("--help-man", EXIT_OK, ".TH FUSEC 1");

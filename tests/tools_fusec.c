@@ -109,6 +109,10 @@ Test(tools_fusec, compiles_to_every_form) {
     check_fusec(folder, "k.fk --target=sm_80 --kernel=scale -o k.ptx", EXIT_OK, "");
     check_fusec(folder, "k.fk --target=cpu --kernel=scale -o k.o", EXIT_OK, "");
     cr_expect_eq(folder_count(folder), 3);
+    char args[400]; // a name as long as the file system takes
+    snprintf(args, sizeof args, "k.fk --target=sm_80 --kernel=scale -o ./%0255d", 1);
+    check_fusec(folder, args, EXIT_OK, "");
+    cr_expect_eq(folder_count(folder), 4);
     folder_free(folder);
 }
 

@@ -15,7 +15,7 @@ ExitCode command_fail(ExitCode code, const char *format, ...) {
     va_start(args, format);
     vfprintf(stderr, format, args);
     va_end(args);
-    fputs(code == EXIT_USAGE ? "\ntry 'fusec --help'\n" : "\n", stderr);
+    fputc('\n', stderr);
     return code;
 }
 
@@ -140,6 +140,39 @@ static ExitCode add_use(CompilerOptions *out, const OptUse *use, size_t *defines
     return EXIT_OK;
 }
 
+static bool is_pass(const char *name, size_t length) {
+    for (int i = 0; fuse_pass_at(i); i++)
+        if (strlen(fuse_pass_at(i)) == length && memcmp(fuse_pass_at(i), name, length) == 0)
+            return true;
+    return false;
+}
+
+static ExitCode unknown_pass(const char *option, const char *name, size_t length) {
+    char known[512] = "";
+    size_t used = 0;
+    for (int i = 0; fuse_pass_at(i) && used < sizeof known; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "",
+                                 fuse_pass_at(i));
+    return command_fail(EXIT_USAGE, "%s: there is no pass '%.*s'; the passes are %s", option,
+                        (int)length, name, known);
+}
+
+static ExitCode check_passes(const FuseOptions *fuse) {
+    const char *dump = fuse->dump, *stop = fuse->stop_after;
+    bool is_word = dump && (strcmp(dump, "all") == 0 || strcmp(dump, "generic") == 0);
+    if (dump && !is_word && !is_pass(dump, strlen(dump)))
+        return unknown_pass("--dump", dump, strlen(dump));
+    if (stop && !is_pass(stop, strlen(stop)))
+        return unknown_pass("--stop-after", stop, strlen(stop));
+    for (const char *at = fuse->passes; at;) {
+        size_t length = strcspn(at, ",");
+        if (!is_pass(at, length))
+            return unknown_pass("--passes", at, length);
+        at = at[length] ? at + length + 1 : NULL;
+    }
+    return EXIT_OK;
+}
+
 static ExitCode check_target(const char *target) {
     if (!target)
         return EXIT_OK;
@@ -170,7 +203,8 @@ ExitCode compiler_options(CompilerOptions *out, const OptParse *opts) {
     out->fuse.defines = out->defines;
     out->fuse.includes = out->includes;
     out->fuse.color = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
-    return check_target(out->fuse.target);
+    ExitCode code = check_passes(&out->fuse);
+    return code == EXIT_OK ? check_target(out->fuse.target) : code;
 }
 
 void compiler_options_free(CompilerOptions *options) {

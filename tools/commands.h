@@ -9,7 +9,7 @@
 ExitCode compile_command(const OptParse *opts);
 ExitCode run_command(const OptParse *opts);
 
-// "fusec: error: ..." on standard error; returns `code`, and for EXIT_USAGE adds where to look.
+// "fusec: error: ..." on standard error; returns `code`. For EXIT_USAGE main adds where to look.
 ExitCode command_fail(ExitCode code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void command_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

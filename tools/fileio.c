@@ -29,12 +29,16 @@ bool outfile_open(OutFile *out, const char *path, ToolError *error) {
         return out->stream || tool_fail(error, "%s: %s", path, strerror(errno));
     }
 
-    size_t length = strlen(path);
-    out->temporary = malloc(length + sizeof ".XXXXXX");
+    // In the same folder, so that renaming works; a short name, since that of `path` may be as long
+    // as names can be.
+    static const char name[] = ".fusec-XXXXXX";
+    const char *slash = strrchr(path, '/');
+    size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
+    out->temporary = malloc(folder + sizeof name);
     if (!out->temporary)
         return tool_fail(error, "out of memory");
-    memcpy(out->temporary, path, length);
-    memcpy(out->temporary + length, ".XXXXXX", sizeof ".XXXXXX");
+    memcpy(out->temporary, path, folder);
+    memcpy(out->temporary + folder, name, sizeof name);
     int file = mkstemp(out->temporary);
     if (file < 0) {
         tool_fail(error, "%s: %s", path, strerror(errno));

@@ -1,6 +1,7 @@
 // `fusec`: reads the command line and hands over to the command.
 // Input: argv. Output: the exit code of opts.def. Everything that prints or exits is in tools/.
 #include "tools/commands.h"
+#include "tools/opts_table.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -37,6 +38,9 @@ int main(int argc, char **argv) {
     OptParse opts;
     ExitCode code = opts_parse(&opts, argc, argv) ? dispatch(&opts)
                                                   : command_fail(EXIT_USAGE, "%s", opts.error);
+    if (code == EXIT_USAGE)
+        fprintf(stderr, "try 'fusec %s%s--help'\n", command_rows[opts.command].word,
+                *command_rows[opts.command].word ? " " : "");
     opts_free(&opts);
     // A full disk or a closed pipe shows only here.
     if ((ferror(stdout) || fflush(stdout) != 0) && code == EXIT_OK)
