@@ -73,19 +73,29 @@ static V corrected(Math *m, V y, V t, V e) {
     return choose(m, inside, fma3(m, y, mul(m, e, num(m, 0.693147180559945309)), y), y);
 }
 
+// The two functions that epilogues are made of are one piece of assembly each: a tile has a hundred
+// copies of them, and LLVM takes half of all the time to compile what it cannot improve.
+static V one_piece(Math *m, const char *text, V x) {
+    return nvptx_asm(m->t, m->f32, text, "=f,f", 1, &x, false);
+}
+
 // 2^t (1 + e ln 2), where t + e = x log2(e) to 48 bits. A result below the normal range is 0. Where
-// t is infinite e is NaN: fmax makes it -1, a factor that changes neither 0 nor inf.
+// t is infinite e is NaN: max makes it -1, a factor that changes neither 0 nor inf.
 static V exp_f32(Math *m, V x, bool fast) {
-    V log2e = num(m, 1.44269504088896341);
-    V t = mul(m, x, log2e);
-    V y = arith_intrinsic(m->t, "llvm.nvvm.ex2.approx.ftz", m->f32, 1, &t);
-    if (fast)
-        return y;
-    V e = fma3(m, x, log2e, LLVMBuildFNeg(m->b, t, ""));
-    e = fma3(m, x, num(m, 1.925963033500115e-8), e);
-    V bounded[2] = {e, num(m, -1)};
-    e = arith_intrinsic(m->t, "llvm.maxnum", m->f32, 2, bounded);
-    return mul(m, y, fma3(m, e, num(m, 0.693147180559945309), num(m, 1)));
+    if (fast) {
+        V t = mul(m, x, num(m, 1.44269504088896341));
+        return arith_intrinsic(m->t, "llvm.nvvm.ex2.approx.ftz", m->f32, 1, &t);
+    }
+    static const char text[] = "{ .reg .f32 t, y, e;\n\t"
+                               "mul.rn.f32 t, $1, 0f3FB8AA3B;\n\t"
+                               "ex2.approx.ftz.f32 y, t;\n\t"
+                               "neg.f32 e, t;\n\t"
+                               "fma.rn.f32 e, $1, 0f3FB8AA3B, e;\n\t"
+                               "fma.rn.f32 e, $1, 0f32A57060, e;\n\t"
+                               "max.f32 e, e, 0fBF800000;\n\t"
+                               "fma.rn.f32 e, e, 0f3F317218, 0f3F800000;\n\t"
+                               "mul.rn.f32 $0, y, e; }";
+    return one_piece(m, text, x);
 }
 
 // x = 2^whole (1 + f), f in [-1/3, 1/3]: log x = whole ln 2 + f + tail, tail = r f f.
@@ -177,23 +187,36 @@ static V erf_fast(Math *m, V x) {
     return with_sign(m, sub(m, num(m, 1), e), x);
 }
 
+// x + x P(x^2) below 0.93; above, 1 - exp(-t + t Q(t)), whose exp is below 0.2 there, so that its
+// own error hardly shows. Beyond 4 the polynomial leaves its range (and inf makes NaN): there erf
+// is 1.
 static V erf_f32(Math *m, V x) {
-    static const float c[] = {1.28379166e-1f,  -3.76125336e-1f, 1.12819925e-1f,
-                              -2.67681349e-2f, 4.99119423e-3f,  -5.96761703e-4f};
-    V t = absolute(m, x), s = mul(m, x, x);
-    V small = fma3(m, polynomial(m, s, c, 6), x, x);
-    V r = fma3(m, num(m, -1.72853470e-5), t, num(m, 3.83197126e-4));
-    V u = fma3(m, num(m, -3.88396438e-3), t, num(m, 2.42546219e-2));
-    r = fma3(m, r, s, u);
-    r = fma3(m, r, t, num(m, -1.06777877e-1));
-    r = fma3(m, r, t, num(m, -6.34846687e-1));
-    r = fma3(m, r, t, num(m, -1.28717512e-1));
-    r = fma3(m, r, t, LLVMBuildFNeg(m->b, t, ""));
-    // exp is below 0.2 here: its own error hardly shows in 1 - exp.
-    V large = with_sign(m, sub(m, num(m, 1), exp_f32(m, r, true)), x);
-    // Far out the polynomial leaves its range (and inf makes NaN): there erf is 1.
-    large = choose(m, less(m, num(m, 4), t), with_sign(m, num(m, 1), x), large);
-    return choose(m, less(m, num(m, 0.927734375), t), large, small);
+    static const char text[] = "{ .reg .f32 t, s, p, r, u; .reg .pred q;\n\t"
+                               "abs.f32 t, $1;\n\t"
+                               "mul.rn.f32 s, $1, $1;\n\t"
+                               "fma.rn.f32 p, s, 0fBA1C7000, 0f3BA38D2C;\n\t"
+                               "fma.rn.f32 p, p, s, 0fBCDB48D9;\n\t"
+                               "fma.rn.f32 p, p, s, 0f3DE70E22;\n\t"
+                               "fma.rn.f32 p, p, s, 0fBEC09380;\n\t"
+                               "fma.rn.f32 p, p, s, 0f3E0375D4;\n\t"
+                               "fma.rn.f32 p, p, $1, $1;\n\t"
+                               "fma.rn.f32 r, t, 0fB7910000, 0f39C8E7D9;\n\t"
+                               "fma.rn.f32 u, t, 0fBB7E8A1C, 0f3CC6B1A1;\n\t"
+                               "fma.rn.f32 r, r, s, u;\n\t"
+                               "fma.rn.f32 r, r, t, 0fBDDAAE5C;\n\t"
+                               "fma.rn.f32 r, r, t, 0fBF228550;\n\t"
+                               "fma.rn.f32 r, r, t, 0fBE03CE86;\n\t"
+                               "neg.f32 u, t;\n\t"
+                               "fma.rn.f32 r, r, t, u;\n\t"
+                               "mul.rn.f32 r, r, 0f3FB8AA3B;\n\t"
+                               "ex2.approx.ftz.f32 r, r;\n\t"
+                               "sub.rn.f32 r, 0f3F800000, r;\n\t"
+                               "setp.lt.f32 q, 0f40800000, t;\n\t"
+                               "selp.f32 r, 0f3F800000, r, q;\n\t"
+                               "copysign.f32 r, $1, r;\n\t"
+                               "setp.lt.f32 q, t, 0f3F6D8000;\n\t"
+                               "selp.f32 $0, p, r, q; }";
+    return one_piece(m, text, x);
 }
 
 // Quadrant and rest by f64: exact enough while x * 2 / pi is below 2^30.
