@@ -148,9 +148,40 @@ static void run_launch(Run *r, const Op *op) {
     cr_assert(!message, "%s: %s", r->what, message);
 }
 
+static void run_host_op(Run *r, const Op *op);
+
+static void run_host_region(Run *r, const Region *region) {
+    for (const Op *op = region->first; op && !r->refused; op = op->next)
+        if (op->kind != OP_YIELD)
+            run_host_op(r, op);
+}
+
+// Loops of one scalar that carry nothing.
+static void run_host_for(Run *r, const Op *op) {
+    cr_assert(op->nbinders == 1 && op->binder[0].var && op->ncarry == 0 && !op->binder[0].has_step,
+              "%s: this loop in a host region", r->what);
+    int64_t lo = value_of(r->value, op_binder_lo(op, 0)).u.i;
+    int64_t hi = value_of(r->value, op_binder_hi(op, 0)).u.i;
+    for (int64_t i = lo; i < hi; i++) {
+        r->value[op->binder[0].var->id] = scalar_int(DT_INDEX, i);
+        run_host_region(r, op->region[0]);
+    }
+}
+
 static void run_host_op(Run *r, const Op *op) {
     if (op->kind == OP_AXIS)
         return;
+    if (op->kind == OP_FOR) {
+        run_host_for(r, op);
+        return;
+    }
+    if (op->kind == OP_IF) {
+        cr_assert_eq(op->nres, 0);
+        int taken = value_of(r->value, op->in[0]).u.i ? 0 : 1;
+        if (taken < op->nregion)
+            run_host_region(r, op->region[taken]);
+        return;
+    }
     if (op->kind == OP_WHEN || op->kind == OP_REQUIRE) {
         r->refused = r->refused || !value_of(r->value, op->in[0]).u.i;
     } else if (op->kind == OP_TEMP) {
@@ -189,8 +220,7 @@ static bool run_kernel(Run *r, const Data *data, const int64_t *dims) {
             return false;
         a++;
     }
-    for (const Op *op = k->body->first; op && !r->refused; op = op->next)
-        run_host_op(r, op);
+    run_host_region(r, k->body);
     return !r->refused;
 }
 
