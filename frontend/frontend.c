@@ -145,6 +145,8 @@ Module *frontend_lower(Arena *arena, Interner *interner, SourceMap *sources, Ast
         ir_module_new(arena, interner,
                       intern_cstr(interner, fe->options->target ? fe->options->target : "sm_80"));
     load_modules(fe, file);
+    if (!file->has_errors)
+        defines_check(fe, file);
     bool found = false;
     for (uint32_t i = 0; i < file->decls.len; i++) {
         const Decl *d = file->decls.data[i];

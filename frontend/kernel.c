@@ -47,27 +47,6 @@ static bool class_has(const TypeClass *c, DType t) {
     return false;
 }
 
-/* --- defines -------------------------------------------------------------------------------- */
-
-/* `-D kernel.NAME=v` before `-D NAME=v`; of equals the last. */
-bool define_find(Fe *fe, Str kernel, Str name, const char **value) {
-    const char *const *defines = fe->options->defines;
-    bool found = false, exact = false;
-    size_t kl = strlen(kernel), nl = strlen(name);
-    for (size_t i = 0; defines && defines[i]; i++) {
-        const char *d = defines[i];
-        bool own = !strncmp(d, kernel, kl) && d[kl] == '.';
-        if (own)
-            d += kl + 1;
-        if (strncmp(d, name, nl) || d[nl] != '=' || (exact && !own))
-            continue;
-        exact = own;
-        found = true;
-        *value = d + nl + 1;
-    }
-    return found;
-}
-
 /* --- instances ------------------------------------------------------------------------------ */
 
 typedef struct Instance {

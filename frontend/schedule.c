@@ -134,6 +134,101 @@ static bool check_entry(Fe *fe, const Decl *decl, const AstEntry *e) {
     return false;
 }
 
+/* --- values --------------------------------------------------------------------------------- */
+
+enum { WARPS_MOST = 32, STAGES_MOST = 16, TILE_MOST = 1 << 20 };
+
+static bool is_pow2(int64_t n) {
+    return n > 0 && (n & (n - 1)) == 0;
+}
+
+static bool is_word(Str name, const char *word) {
+    return !strcmp(name, word);
+}
+
+/* A value that is a size or a count; NULL, or what is wrong. */
+static const char *number_problem(Fe *fe, const AstEntry *e, int64_t n) {
+    Str name = e->name.text;
+    if (n <= 0)
+        return "must be at least 1";
+    if (e->has_args || is_word(name, "unroll") || is_word(name, "cluster"))
+        return NULL;
+    if (is_word(name, "warps"))
+        return n > WARPS_MOST ? "a program has at most 32 warps"
+               : !is_pow2(n)  ? "the number of warps must be a power of two"
+                              : NULL;
+    if (is_word(name, "stages"))
+        return n > STAGES_MOST ? "there are at most 16 stages" : NULL;
+    if (n > TILE_MOST)
+        return arena_printf(fe->arena, "a tile has at most %d elements along an axis", TILE_MOST);
+    return is_pow2(n) ? NULL : "not supported yet: tile sizes that are not powers of two";
+}
+
+static bool is_generic(const Decl *decl, Str name) {
+    for (uint32_t i = 0; i < decl->kernel.generics.len; i++)
+        if (decl->kernel.generics.data[i].name.text == name)
+            return true;
+    return false;
+}
+
+/* Generics are checked where they get their value; the others are words or truth values. */
+static bool takes_number(const Decl *decl, const AstEntry *e) {
+    static const char *const words[] = {"persistent", "order", "precision"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (is_word(e->name.text, words[i]))
+            return false;
+    return e->has_args || !is_generic(decl, e->name.text);
+}
+
+static const char *entry_text(Fe *fe, const AstEntry *e) {
+    return e->has_args ? arena_printf(fe->arena, "%s(%s)", e->name.text, e->args.data[0].text)
+                       : e->name.text;
+}
+
+static bool bad_value(Fe *fe, const AstEntry *e, const char *problem) {
+    fe_error(fe, DIAG_BAD_SCHEDULE, e->span, "`%s`: %s", entry_text(fe, e), problem);
+    return false;
+}
+
+static bool check_alts(Fe *fe, const AstEntry *e) {
+    for (uint32_t i = 0; i < e->alts.len; i++) {
+        const ScheduleAlt *alt = &e->alts.data[i];
+        const char *problem = NULL;
+        switch (alt->kind) {
+        case ALT_INT:
+            problem = number_problem(fe, e, alt->integer);
+            break;
+        case ALT_NAME: /* split(k) = stream */
+            problem = e->has_args ? NULL : "write a number";
+            break;
+        case ALT_BOOL:
+        case ALT_CALL:
+            problem = "write a number";
+            break;
+        }
+        if (problem)
+            return bad_value(fe, e, problem);
+    }
+    return true;
+}
+
+/* The value of `-D` in place of the clause's. */
+static bool check_override(Fe *fe, const Decl *decl, const AstEntry *e) {
+    const char *text;
+    char *end;
+    if (e->has_args || !define_find(fe, decl->name.text, e->name.text, &text))
+        return true;
+    int64_t n = strtoll(text, &end, 0);
+    const char *problem = !*text || *end ? "write a number" : number_problem(fe, e, n);
+    if (!problem)
+        return true;
+    return bad_value(fe, e, arena_printf(fe->arena, "-D %s=%s: %s", e->name.text, text, problem));
+}
+
+static bool check_values(Fe *fe, const Decl *decl, const AstEntry *e) {
+    return !takes_number(decl, e) || (check_alts(fe, e) && check_override(fe, decl, e));
+}
+
 /* --- entries -------------------------------------------------------------------------------- */
 
 typedef VEC(ScheduleEntry) EntryList;
@@ -174,7 +269,8 @@ void schedule_lower(Fe *fe, const Decl *decl, const char *instance) {
             const AstSchedule *s = &decl->kernel.schedules.data[i];
             for (uint32_t k = 0; k < s->entries.len; k++)
                 if ((s->target.text != NULL) == (own == 1) &&
-                    check_entry(fe, decl, &s->entries.data[k]) && clause_counts(fe, s))
+                    check_entry(fe, decl, &s->entries.data[k]) &&
+                    check_values(fe, decl, &s->entries.data[k]) && clause_counts(fe, s))
                     put_entry(fe, &list, make_entry(fe, decl, &s->entries.data[k]));
         }
     if (list.len == 0 || !fe->schedules)

@@ -42,13 +42,21 @@ Test(frontend_golden, examples) {
 /* Every kernel of the parser's corpus lowers to IR that verifies and reads back. */
 Test(frontend_golden, corpus_verifies) {
     static const char *const files[] = {"attention", "conv", "linear", "loss", "norm", "scatter"};
-    static const char *const defines[] = {"D=64", "PS=16", "R=8",        "causal=true", "S=16",
-                                          "N=64", "T=f16", "inter=true", NULL};
+    static const char *const values[] = {"D=64", "PS=16", "R=8",        "causal=true", "S=16",
+                                         "N=64", "T=f16", "inter=true", NULL};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         Front f = front_new();
         char *path = arena_printf(f.arena, "tests/corpus/parse/%s.fk", files[i]);
         char *text = front_read(f.arena, path);
         cr_assert_not_null(text, "%s", path);
+        const char *defines[9] = {0};
+        for (int k = 0, n = 0; values[k]; k++) {
+            const char *name =
+                arena_strndup(f.arena, values[k], (size_t)(strchr(values[k], '=') - values[k]));
+            if (strstr(text, arena_printf(f.arena, "<%s: ", name)) ||
+                strstr(text, arena_printf(f.arena, ", %s: ", name)))
+                defines[n++] = values[k];
+        }
         FrontendOptions options = {.defines = defines};
         front_lower(&f, path, text, &options);
         for (uint32_t k = 0; k < diags_count(f.diags); k++)
@@ -220,9 +228,66 @@ static void check_defines(const char *define, int kernels, DiagId report) {
 Test(frontend_golden, defines) {
     check_defines("T=f64", 1, DIAG_INTERNAL);
     check_defines("k.T=bf16", 1, DIAG_INTERNAL);
-    check_defines("other.T=bf16", 3, DIAG_INTERNAL);
     check_defines("act=gelu", 3, DIAG_INTERNAL);
     check_defines("T=i32", 0, DIAG_BAD_DEFINE);
-    check_defines("k.D=x", 3, DIAG_INTERNAL); /* of two for one kernel the last counts: 8 */
+    check_defines("k.D=8", 3, DIAG_INTERNAL);
+    check_defines("k.D=x", 0, DIAG_BAD_DEFINE); /* another is k.D=8 */
     check_defines("act=PI", 0, DIAG_BAD_DEFINE);
+}
+
+static void check_define_report(const char *first, const char *second, const char *expected) {
+    const char *defines[] = {first, second, NULL};
+    FrontendOptions options = {.defines = defines};
+    Front f = front_new();
+    front_lower(&f, "t.fk",
+                "kernel f<T: float, D: i32 = 4>(x: T[N]) -> (y: T[N])\n"
+                "    schedule { n = 64; } schedule cpu { warps = 1; }\n"
+                "{ parallel n in tiles(N) { y[n] = x[n]; } }\n"
+                "kernel g(x: f32[N]) -> (y: f32[N]) { y = x; }\n",
+                &options);
+    const char *text = diags_text(f.diags, f.arena);
+    cr_expect_str_eq(text, expected, "-D %s:\n%s", first, text);
+    front_free(&f);
+}
+
+/* What a define could have meant; it need not reach every kernel. */
+Test(frontend_golden, defines_that_reach_nothing) {
+    check_define_report("T=f16", "f.n=32", "");
+    check_define_report("warps=2", "T=f32", ""); /* an entry for another target */
+    check_define_report("T=f16", "T=f16", "");
+    check_define_report("T=f16", "f.T=f32", "");
+    check_define_report("DD=8", NULL,
+                        "error[bad-define]: -D DD=8: no kernel has a generic or schedule entry "
+                        "`DD`\n"
+                        "hint: write `D`, `T`, `n` or `warps`\n");
+    check_define_report("g.T=f16", NULL,
+                        "t.fk:4:8: error[bad-define]: -D g.T=f16: `g` has no generic or schedule "
+                        "entry `T`\n"
+                        "    4 | kernel g(x: f32[N]) -> (y: f32[N]) { y = x; }\n"
+                        "      |        ^\n"
+                        "hint: there is nothing to define: no generics and no schedule\n");
+    check_define_report("gg.T=f16", NULL,
+                        "error[bad-define]: -D gg.T=f16: the file has no kernel `gg`\n"
+                        "hint: write `g` or `f`\n");
+    check_define_report("f.warp=2", NULL,
+                        "t.fk:1:8: error[bad-define]: -D f.warp=2: `f` has no generic or schedule "
+                        "entry `warp`\n"
+                        "    1 | kernel f<T: float, D: i32 = 4>(x: T[N]) -> (y: T[N])\n"
+                        "      |        ^\n"
+                        "hint: write `warps`, `T`, `D` or `n`\n");
+    check_define_report("D=8", "D=9",
+                        "error[bad-define]: -D D=8 and -D D=9 are two values for one name\n");
+    check_define_report("D", NULL,
+                        "error[bad-define]: -D D: this gives no name a value\n"
+                        "hint: write `-D NAME=value`\n");
+    /* Where it puts a value into the schedule, that is checked as one in the text. */
+    check_define_report("n=48", "T=f16",
+                        "t.fk:2:16: error[bad-schedule]: `n`: -D n=48: not supported yet: tile "
+                        "sizes that are not powers of two\n"
+                        "    2 |     schedule { n = 64; } schedule cpu { warps = 1; }\n"
+                        "      |                ^~~~~~~\n");
+    check_define_report("f.warps=8x", NULL,
+                        "t.fk:2:41: error[bad-schedule]: `warps`: -D warps=8x: write a number\n"
+                        "    2 |     schedule { n = 64; } schedule cpu { warps = 1; }\n"
+                        "      |                                         ^~~~~~~~~~\n");
 }
