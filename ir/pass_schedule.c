@@ -26,6 +26,8 @@ enum {
 // make the warps' tiles smaller, and then shared memory, read once per warp, cannot feed the matrix
 // unit.
 enum { ACCUMULATORS_PER_THREAD = 128, PRODUCT_WARPS_MAX = 8 };
+// Of the tile of a program, whatever a schedule asks for.
+enum { ELEMENTS_PER_THREAD_MAX = 256 };
 
 static uint32_t clamp_size(const Axis *a, uint32_t size) {
     const Value *hi = a->of && a->of->is_dim ? a->of->extent : NULL;
@@ -246,6 +248,45 @@ static void remark_nest(PassCtx *ctx, const Kernel *k, const Op *par, const Nest
            warps, warps == 1 ? "" : "s");
 }
 
+// The sizes of `axes`, "m = 128, n = 256".
+static const char *tile_text(PassCtx *ctx, const Kernel *k, AxisSet axes) {
+    const char *text = "";
+    for (int i = 0; i < axes.n; i++)
+        text = arena_printf(ctx->scratch, "%s%s%s = %u", text, i ? ", " : "",
+                            k->axis[axes.id[i]]->name, k->axis[axes.id[i]]->size);
+    return text;
+}
+
+// A tile that no thread's registers hold is refused here: lowering it would take minutes.
+static bool tile_fits(PassCtx *ctx, const Kernel *k, const Op *par, const Nest *n, int warps) {
+    AxisSet axes = axes_none();
+    if (n->ndots > 0)
+        axes = n->dot->res[0]->type.axes;
+    for (int i = 0; n->ndots == 0 && i < par->nbinders; i++)
+        if (par->binder[i].axis)
+            (void)axes_add(&axes, par->binder[i].axis->id);
+    uint64_t most = ELEMENTS_PER_THREAD_MAX * (uint64_t)ctx->target->lanes * (uint64_t)warps;
+    uint64_t elements = tile_size(k, axes);
+    if (elements <= most)
+        return true;
+    diag_add(ctx->diags, DIAG_UNSUPPORTED, n->ndots > 0 ? n->dot->span : par->span,
+             "not supported yet: a tile of %llu elements (%s) in %d warp%s; a thread holds at most "
+             "%d elements, these warps %llu: choose smaller tiles or more warps",
+             (unsigned long long)elements, tile_text(ctx, k, axes), warps, warps == 1 ? "" : "s",
+             ELEMENTS_PER_THREAD_MAX, (unsigned long long)most);
+    return false;
+}
+
+// Half of the most where a thread needs registers for more: addresses (the variant for any stride),
+// long fragments, operands of multiply-adds.
+static uint64_t accumulator_budget(const TargetDesc *t, const Kernel *k, const Nest *n) {
+    enum { SHORT_CONTRACTION = 32 };
+    bool lean = n->ndots > 0 && kernel_has_vectors(k) && dot_unit(t, n->dot);
+    for (int i = 0; lean && i < n->dot->naxes; i++)
+        lean = n->dot->axes[i]->size <= SHORT_CONTRACTION;
+    return lean ? ACCUMULATORS_PER_THREAD : ACCUMULATORS_PER_THREAD / 2;
+}
+
 static bool nest_schedule(PassCtx *ctx, Kernel *k, Op *par) {
     Nest n = nest_of(par);
     int warps;
@@ -264,9 +305,10 @@ static bool nest_schedule(PassCtx *ctx, Kernel *k, Op *par) {
         warps = schedule_elementwise(ctx, k, par, &n);
     }
     bool cpu = ctx->target->family == TARGET_CPU;
-    // The variant for any stride needs registers for its addresses.
-    uint64_t budget = ACCUMULATORS_PER_THREAD / (kernel_has_vectors(k) ? 1 : 2);
+    uint64_t budget = accumulator_budget(ctx->target, k, &n);
     warps = cpu ? 1 : nest_warps(ctx, k, warps, accumulators, budget);
+    if (!cpu && !tile_fits(ctx, k, par, &n, warps))
+        return false;
     op_set_int(k, par, ATTR_warps, warps);
     remark_nest(ctx, k, par, &n, warps);
     if (!cpu)
