@@ -164,8 +164,9 @@ void tile_strides(const Tile *t, int64_t *stride);
 // --- roles (eval_roles.c) ---
 typedef struct Roles Roles;
 void eval_roles(Eval *e, const Op *op);
-void roles_wait(Eval *e, const Op *op); // only in a role: lets the others run, or reports a deadlock
-void roles_went_on(Eval *e);            // a role has changed what others may wait for
+void roles_wait(Eval *e,
+                const Op *op); // only in a role: lets the others run, or reports a deadlock
+void roles_went_on(Eval *e);   // a role has changed what others may wait for
 
 // --- one per family ---
 void eval_elementwise(Eval *e, const Op *op); // eval_math.c

@@ -34,7 +34,7 @@ typedef struct Schedule {
 
 typedef struct PassOptions {
     bool no_fuse, fast_math, deterministic, debug, check;
-    bool explain; // remarks
+    bool explain;     // remarks
     const char *dump; // pass name, "all", or NULL
     bool dump_generic;
     const char *stop_after; // pass name or NULL

@@ -35,8 +35,8 @@ enum { // CUdevice_attribute
     CUDA_CAPABILITY_MINOR = 76,
     CUDA_SHARED_PER_BLOCK_OPTIN = 97,
 };
-enum { CUDA_MAX_DYNAMIC_SHARED = 8 };  // CUfunction_attribute
-enum { // CUtensorMapDataType
+enum { CUDA_MAX_DYNAMIC_SHARED = 8 }; // CUfunction_attribute
+enum {                                // CUtensorMapDataType
     CUDA_MAP_U8 = 0,
     CUDA_MAP_U16 = 1,
     CUDA_MAP_U32 = 2,

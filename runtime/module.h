@@ -60,8 +60,8 @@ typedef struct PtxHeader {
 // Reads the comment lines at the head of a PTX file. False: *error says what is not as it should
 // be.
 bool ptx_header_read(Arena *arena, const char *ptx, size_t len, PtxHeader *out, const char **error);
-// Whether `data` is a cubin, and where the same lines stand behind it; *plan is NULL where there are
-// none.
+// Whether `data` is a cubin, and where the same lines stand behind it; *plan is NULL where there
+// are none.
 bool cubin_plan_find(const char *data, size_t len, const char **plan, size_t *plan_len);
 
 // --- launch.c ---

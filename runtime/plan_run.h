@@ -10,8 +10,8 @@ typedef enum RunResult {
     RUN_FAILED, // status and the thread's message say why
 } RunResult;
 
-// Where launches go. `start` runs one grid; `zero` clears workspace in stream order; `map` makes the
-// tensor map of a parameter (NULL: no launch has one).
+// Where launches go. `start` runs one grid; `zero` clears workspace in stream order; `map` makes
+// the tensor map of a parameter (NULL: no launch has one).
 typedef struct RunTarget {
     FuseRtStatus (*start)(void *user, LaunchPlan *launch, int64_t grid, void **params);
     FuseRtStatus (*zero)(void *user, void *memory, int64_t bytes);
