@@ -152,3 +152,35 @@ Test(explain, performance_notes) {
           "k.fk:4:55: perf[plain-copy]: `w` is not copied ahead for the product: the tile is "
           "narrower than 16 bytes along its contiguous dim\n");
 }
+
+static void check_refused(const char *define, const char *target, const char *expect) {
+    const char *const defines[] = {"T=f32", define, NULL};
+    FuseOptions options = {.target = target, .defines = defines, .emit = FUSE_EMIT_TILE};
+    options.stop_after = "schedule";
+    FuseResult *r = fuse_compile(&options, "k.fk", gelu, strlen(gelu));
+    cr_expect_eq(fuse_result_ok(r), !expect, "%s: %s", define, fuse_result_messages(r));
+    cr_expect(!expect || strstr(fuse_result_messages(r), expect), "%s: %s", define,
+              fuse_result_messages(r));
+    cr_expect(!fuse_result_internal(r));
+    fuse_result_free(r);
+}
+
+// A tile that registers cannot hold is named, with what they can hold.
+Test(explain, tiles_that_are_too_large) {
+    check_refused("M=512", "sm_80", NULL);
+    check_refused("M=1024", "sm_80",
+                  "a tile of 65536 elements (m = 1024, n = 64) in 4 warps; a thread holds at most "
+                  "256 elements, these warps 32768");
+    check_refused("M=4096", "cpu", NULL); // a clause cannot make tiles larger there
+}
+
+// Every pass by name, and nothing behind the last.
+Test(explain, pass_names) {
+    int n = 0;
+    while (fuse_pass_at(n))
+        n++;
+    cr_expect(n > 10);
+    cr_expect_str_eq(fuse_pass_at(0), "simplify");
+    cr_expect_null(fuse_pass_at(-1));
+    cr_expect_null(fuse_pass_at(n + 1));
+}
