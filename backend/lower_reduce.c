@@ -247,32 +247,12 @@ static bool reduce_pairs(Lower *l, const Combine *c, const Layout *from, const L
     return true;
 }
 
-static OpKind reduce_op(ReduceKind kind) {
-    switch (kind) {
-    case RED_SUM:
-        return OP_ADD;
-    case RED_PROD:
-        return OP_MUL;
-    case RED_MAX:
-        return OP_MAX;
-    case RED_MIN:
-        return OP_MIN;
-    case RED_ANY:
-        return OP_OR;
-    case RED_ALL:
-        return OP_AND;
-    case RED_COUNT:
-        break;
-    }
-    return OP_ADD;
-}
-
 Tile reduce_tile(Lower *l, ReduceKind kind, DType dtype, const Layout *from, const Layout *to,
                  const LLVMValueRef *in) {
     Target *t = l->t;
     int n = (int)layout_registers(from), n_out = to ? (int)layout_registers(to) : 1;
     bool widen = (dtype == DT_F16 || dtype == DT_BF16) && (kind == RED_SUM || kind == RED_PROD);
-    Combine c = {.kind = reduce_op(kind), .dtype = widen ? DT_F32 : dtype};
+    Combine c = {.kind = reduce_combine(kind), .dtype = widen ? DT_F32 : dtype};
     Lane *lanes = ARENA_ARRAY(l->arena, Lane, (size_t)n);
     for (int r = 0; r < n; r++)
         lanes[r].v = in[r];

@@ -7,8 +7,7 @@
 //
 // Short contractions of a known length stay whole: both operands are held.
 #include "ir/fuse.h"
-
-#include <ctype.h>
+#include "ir/nest.h"
 
 #include "lang/base/vec.h"
 
@@ -83,11 +82,6 @@ static bool load_is_stuck(const Op *load, const Op *dot) {
     return w.found;
 }
 
-static void lower_name(char *s) {
-    for (; *s; s++)
-        *s = (char)tolower((unsigned char)*s);
-}
-
 static void replace_all(Kernel *k, Arena *scratch, Op *old, Value *with) {
     IrMap m = ir_map_new(scratch, k);
     ir_map_value(&m, old->res[0], with);
@@ -116,9 +110,7 @@ static bool dot_to_loop(PassCtx *ctx, Kernel *k, Op *dot, Axis *whole) {
     }
     Builder b = ir_builder_before(k, dot);
     b.span = dot->span;
-    char *name = arena_strdup(ctx->scratch, whole->name);
-    lower_name(name);
-    Axis *tile = ir_axis(&b, name, whole, 0);
+    Axis *tile = ir_axis(&b, tile_name(ctx->scratch, whole), whole, 0);
     Value *init = dot->nin > 2 ? dot->in[2] : NULL;
     if (!init)
         init = dtype_is_float(dot->res[0]->type.dtype) ? ir_float(k, dot->res[0]->type.dtype, 0)

@@ -323,6 +323,8 @@ const OpInfo *op_info(OpKind kind);
 static inline bool op_has(OpKind kind, uint32_t trait) {
     return (op_info(kind)->traits & trait) != 0;
 }
+// The elementwise op that combines two partial results.
+OpKind reduce_combine(ReduceKind kind);
 const char *attr_name(AttrId id);
 AttrType attr_type(AttrId id);
 int64_t attr_default(AttrId id); // INT and BOOL; 0 for the others

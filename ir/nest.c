@@ -131,6 +131,13 @@ uint32_t stream_tile(const TargetDesc *target, const Nest *nest, const Axis *axi
     return THREADS * (vec ? vec : 1);
 }
 
+char *tile_name(Arena *arena, const Axis *whole) {
+    char *name = arena_strdup(arena, whole->name);
+    for (char *p = name; *p; p++)
+        *p = (char)tolower((unsigned char)*p);
+    return name;
+}
+
 uint32_t pow2_ceil(uint64_t n) {
     uint64_t p = 1;
     while (p < n)

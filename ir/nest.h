@@ -35,6 +35,9 @@ bool each_nest(PassCtx *ctx, Kernel *k, NestFn fn);
 // one vector per thread (a few vectors on the CPU), across it a few rows in registers.
 uint32_t stream_tile(const TargetDesc *target, const Nest *nest, const Axis *axis);
 
+// What the axis that walks tiles of `whole` is called: its name in small letters.
+char *tile_name(Arena *arena, const Axis *whole);
+
 uint32_t pow2_ceil(uint64_t n);  // at least 1
 uint32_t pow2_floor(uint64_t n); // n at least 1
 

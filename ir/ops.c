@@ -103,3 +103,23 @@ const char *stage_name(Stage stage) {
     static const char *const names[STAGE_COUNT] = {"tensor", "nests", "scheduled", "placed"};
     return stage < STAGE_COUNT ? names[stage] : "?";
 }
+
+OpKind reduce_combine(ReduceKind kind) {
+    switch (kind) {
+    case RED_SUM:
+        return OP_ADD;
+    case RED_PROD:
+        return OP_MUL;
+    case RED_MAX:
+        return OP_MAX;
+    case RED_MIN:
+        return OP_MIN;
+    case RED_ANY:
+        return OP_OR;
+    case RED_ALL:
+        return OP_AND;
+    case RED_COUNT:
+        break;
+    }
+    return OP_ADD;
+}

@@ -12,8 +12,8 @@
 // stays whole. Neighbours with one grid and no crossing dependence share a nest. Each decision
 // leaves a remark for --explain.
 #include "ir/fuse.h"
+#include "ir/nest.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "ir/remark.h"
@@ -171,13 +171,6 @@ static bool roots_mix(const Kernel *k, const Root *a, const Root *b) {
 
 // --- nests ---
 
-static const char *binder_name(PassCtx *ctx, const char *name) {
-    char *s = arena_strdup(ctx->scratch, name);
-    for (char *p = s; *p; p++)
-        *p = (char)tolower((unsigned char)*p);
-    return s;
-}
-
 static Value *axis_lo(Kernel *k, const Axis *a) {
     return a->lo ? a->lo : ir_index(k, 0);
 }
@@ -240,7 +233,7 @@ static void nest_build(PassCtx *ctx, Kernel *k, const Root *roots, int n) {
     BinderInit binders[AXES_MAX];
     for (int i = 0; i < grid.n; i++) {
         Axis *whole = k->axis[grid.id[i]];
-        Axis *tile = ir_axis(&b, binder_name(ctx, whole->name), whole, 0);
+        Axis *tile = ir_axis(&b, tile_name(ctx->scratch, whole), whole, 0);
         ir_map_axis(&map, whole, tile);
         binders[i] = (BinderInit){.axis = tile, .lo = axis_lo(k, whole), .hi = axis_hi(whole)};
     }

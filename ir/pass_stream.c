@@ -9,8 +9,6 @@
 //   => axis n of N by 1024
 //      %s = for n in 0..%N carry (%a = 0) { %x = load @x[m, n]; %t = reduce.sum[n] %x; %b = add %a,
 //      %t; yield %b } for n in 0..%N { %x = load @x[m, n]; %y = div %x, %s; store @y[m, n], %y }
-#include <ctype.h>
-
 #include "ir/nest.h"
 #include "ir/remark.h"
 #include "lang/base/vec.h"
@@ -74,26 +72,6 @@ static void op_levels(Stream *s) {
     }
 }
 
-static OpKind reduce_combine(ReduceKind kind) {
-    switch (kind) {
-    case RED_SUM:
-        return OP_ADD;
-    case RED_PROD:
-        return OP_MUL;
-    case RED_MAX:
-        return OP_MAX;
-    case RED_MIN:
-        return OP_MIN;
-    case RED_ANY:
-        return OP_OR;
-    case RED_ALL:
-        return OP_AND;
-    case RED_COUNT:
-        break;
-    }
-    return OP_ADD;
-}
-
 // Ops that the roots need and that extend along the axis, in order; everything else already stands
 // before the loop.
 static void clone_cone(Stream *s, Builder *b, IrMap *map, Op *const *roots, int n) {
@@ -118,10 +96,7 @@ static void clone_cone(Stream *s, Builder *b, IrMap *map, Op *const *roots, int 
 }
 
 static Axis *stream_axis(Stream *s, Builder *b) {
-    char *name = arena_strdup(s->ctx->scratch, s->whole->name);
-    for (char *p = name; *p; p++)
-        *p = (char)tolower((unsigned char)*p);
-    return ir_axis(b, name, s->whole, s->tile);
+    return ir_axis(b, tile_name(s->ctx->scratch, s->whole), s->whole, s->tile);
 }
 
 static Op *stream_loop(Stream *s, Builder *b, Axis *tile, int ncarry, Value **inits, Type *types) {

@@ -15,7 +15,6 @@
 #include "ir/nest.h"
 #include "ir/remark.h"
 
-#include <ctype.h>
 #include <string.h>
 
 enum { HELD_MAX = 5 };
@@ -97,13 +96,6 @@ static uint32_t held_size(const Axis *a, uint32_t bound) {
     return bound;
 }
 
-static const char *lower(Arena *a, const char *s) {
-    char *t = arena_strdup(a, s);
-    for (char *p = t; *p; p++)
-        *p = (char)tolower((unsigned char)*p);
-    return t;
-}
-
 // The op of the nest that declares the axis; NULL: it is declared outside.
 static Op *axis_declaration(const Region *r, const Axis *a) {
     for (Op *op = r->first; op; op = op->next)
@@ -130,7 +122,7 @@ static void nest_hold(PassCtx *ctx, Kernel *k, Op *par, AxisSet axes, uint32_t b
         Op *place = declared ? declared->next : first;
         b = place ? ir_builder_before(k, place) : ir_builder_at_end(k, par->region[0]);
         b.span = par->span;
-        held[nheld] = ir_axis_window(&b, lower(ctx->scratch, a->name), a, lo,
+        held[nheld] = ir_axis_window(&b, tile_name(ctx->scratch, a), a, lo,
                                      a->is_dim ? a->extent : a->hi, held_size(a, bound));
         ir_map_axis(&map, a, held[nheld]);
         whole[nheld++] = a;
