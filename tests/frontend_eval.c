@@ -183,8 +183,8 @@ Test(frontend_eval, conv_relu_pool) {
                 }
                 scalar_store(want.t.data, (u * V + v) * K + k, scalar_float(DT_F32, best));
             }
-    run_example("conv_relu_pool", "conv_relu_pool.f32", f32_only,
-                ARGS(arg_of(&x), arg_of(&f), arg_of(&b), arg_int(1), arg_of(&y)));
+    run_file("tests/corpus/frontend/conv_relu_pool.fk", "conv_relu_pool.f32", f32_only,
+             ARGS(arg_of(&x), arg_of(&f), arg_of(&b), arg_int(1), arg_of(&y)));
     assert_near(&y, &want, 1e-5);
     data_free(&x), data_free(&f), data_free(&b), data_free(&y), data_free(&want);
 }
@@ -200,12 +200,14 @@ Test(frontend_eval, segments_and_nonzero) {
                 scalar_store(
                     want.t.data, e * 2 + d,
                     scalar_float(DT_F32, fmax(data_at(&want, e * 2 + d), data_at(&x, n * 2 + d))));
-    run_example("gather", "segment_max", f32_only, ARGS(arg_of(&x), arg_of(&s), arg_of(&y)));
+    run_file("tests/corpus/frontend/segments.fk", "segment_max", f32_only,
+             ARGS(arg_of(&x), arg_of(&s), arg_of(&y)));
     assert_near(&y, &want, 0);
     static const double hits[] = {0, 2, 0, 0, 3, 4, 0};
     Data h = data_floats(DT_F32, 7, hits);
     Data at = data_new(DT_I64, 1, 4), count = data_new(DT_I64, 1, 1);
-    run_example("gather", "nonzero.f32", f32_only, ARGS(arg_of(&h), arg_of(&at), arg_of(&count)));
+    run_file("tests/corpus/frontend/segments.fk", "nonzero.f32", f32_only,
+             ARGS(arg_of(&h), arg_of(&at), arg_of(&count)));
     cr_expect_eq(data_int(&count, 0), 3);
     cr_expect_eq(data_int(&at, 0), 1);
     cr_expect_eq(data_int(&at, 1), 4);

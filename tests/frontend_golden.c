@@ -1,11 +1,12 @@
-/* Tensor IR of the examples, compared with tests/corpus/frontend/<name>.tir.
+/* Tensor IR of the examples, and of kernels beside the goldens, compared with
+ * tests/corpus/frontend/<name>.tir.
  *
  * With FUSE_UPDATE set the goldens are written anew; read the difference before committing it.
  */
 #include "frontend_support.h"
 
 typedef struct Golden {
-    const char *name; /* of examples/<name>.fk and of the golden */
+    const char *name; /* of the golden, and of <name>.fk in examples/ or beside the golden */
     const char *defines[6];
 } Golden;
 
@@ -15,11 +16,14 @@ static const Golden goldens[] = {
     {"bias_gelu", {"T=f32"}},      {"attention", {"T=bf16", "causal=true"}},
     {"conv_relu_pool", {"T=f16"}}, {"matmul", {"T=f16"}},
     {"gather", {"T=f32"}},         {"linear_ce", {"T=bf16"}},
+    {"segments", {"T=f32"}},
 };
 
 static void check_golden(const Golden *g) {
     Front f = front_new();
     char *text = front_read(f.arena, arena_printf(f.arena, "examples/%s.fk", g->name));
+    if (!text)
+        text = front_read(f.arena, arena_printf(f.arena, "tests/corpus/frontend/%s.fk", g->name));
     cr_assert_not_null(text, "%s", g->name);
     FrontendOptions options = {.defines = g->defines, .target = "sm_80"};
     front_lower(&f, arena_printf(f.arena, "%s.fk", g->name), text, &options);
