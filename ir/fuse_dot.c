@@ -172,3 +172,34 @@ static bool region_dot_loops(PassCtx *ctx, Kernel *k, Region *region) {
 bool fuse_dot_loops(PassCtx *ctx, Kernel *k, Region *region) {
     return region_dot_loops(ctx, k, region);
 }
+
+// --- inner products ---
+
+typedef struct Inner {
+    PassCtx *ctx;
+    Kernel *k;
+} Inner;
+
+static void inner_product(void *user, Op *dot) {
+    Inner *in = user;
+    if (dot->kind != OP_DOT || dot->res[0]->type.axes.n > 0)
+        return;
+    Builder b = ir_builder_before(in->k, dot);
+    b.span = dot->span;
+    DType t = dot->res[0]->type.dtype;
+    AxisSet along = axes_none();
+    for (int i = 0; i < dot->naxes; i++)
+        axes_add(&along, dot->axes[i]->id);
+    Value *p = ir_binary(&b, OP_MUL, ir_cast(&b, t, dot->in[0], NULL),
+                         ir_cast(&b, t, dot->in[1], NULL), NULL);
+    Value *sum = ir_reduce(&b, RED_SUM, p, along, NULL);
+    if (dot->nin > 2)
+        sum = ir_binary(&b, OP_ADD, dot->in[2], sum, NULL);
+    replace_all(in->k, in->ctx->scratch, dot, sum);
+    ir_op_unlink(dot);
+}
+
+void fuse_inner_products(PassCtx *ctx, Kernel *k) {
+    Inner in = {ctx, k};
+    ir_walk(k->body, inner_product, &in);
+}
