@@ -31,6 +31,8 @@ bool fuse_keep(PassCtx *ctx, Kernel *k, Region *host);
 // A load of a temp or output that a statement of this region has just stored, at the same place =>
 // the stored value.
 bool fuse_forward(PassCtx *ctx, Kernel *k, Region *host);
+// The op, or one in its regions, writes the tensor.
+bool op_writes(Op *op, const Mem *mem);
 // A product whose result is one number => a sum of elementwise products: no tile, no matrix unit.
 void fuse_inner_products(PassCtx *ctx, Kernel *k);
 // dot[K] over an axis that is neither bound nor small => a loop over tiles of K that carries the

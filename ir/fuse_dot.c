@@ -55,31 +55,16 @@ static int cone_along(Arena *scratch, const Kernel *k, const Op *dot, const Axis
     return (int)ops.len;
 }
 
-typedef struct Written {
-    const Mem *mem;
-    bool found;
-} Written;
-
-static void find_written(void *user, Op *op) {
-    Written *w = user;
-    for (int i = 0; i < op->nmem; i++)
-        w->found |= op_has(op->kind, TRAIT_WRITES) && op->mem[i].mem == w->mem;
-}
-
 // The load cannot move to the dot: its tensor is written on the way (a loop around the dot alone
 // goes around all of it).
 static bool load_is_stuck(const Op *load, const Op *dot) {
-    Written w = {.mem = load->mem[0].mem};
-    if (load->parent != dot->parent) {
-        ir_walk(load->parent, find_written, &w);
-        return w.found;
-    }
-    for (Op *op = load->next; op != dot; op = op->next) {
-        find_written(&w, op);
-        for (int i = 0; i < op->nregion; i++)
-            ir_walk(op->region[i], find_written, &w);
-    }
-    return w.found;
+    const Mem *mem = load->mem[0].mem;
+    bool around = load->parent != dot->parent;
+    Op *from = around ? load->parent->first : load->next;
+    for (Op *op = from; op && (around || op != dot); op = op->next)
+        if (op_writes(op, mem))
+            return true;
+    return false;
 }
 
 static void replace_all(Kernel *k, Arena *scratch, Op *old, Value *with) {

@@ -192,7 +192,7 @@ static void find_write(void *user, Op *op) {
         w->found = true;
 }
 
-static bool op_writes(Op *op, const Mem *mem) {
+bool op_writes(Op *op, const Mem *mem) {
     Writes w = {.mem = mem};
     find_write(&w, op);
     for (int i = 0; i < op->nregion; i++)

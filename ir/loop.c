@@ -68,3 +68,9 @@ Op *region_after_axes(const Region *r) {
         op = op->next;
     return op;
 }
+
+Op *build_chan_op(Builder *b, OpKind kind, Mem *chan, Value *pos) {
+    Value *in[1] = {pos};
+    MemRef mem[1] = {{.mem = chan, .first = 0, .nidx = 0, .pos = 0}};
+    return ir_build(b, &(OpInit){.kind = kind, .nin = 1, .nmem = 1, .in = in, .mem = mem});
+}

@@ -234,3 +234,10 @@ uint32_t dot_unit(const TargetDesc *target, const Op *dot) {
         return target->units & UNIT_M16N8K16_F16;
     return 0;
 }
+
+uint64_t tile_elements(const Kernel *k, AxisSet s) {
+    uint64_t e = 1;
+    for (int i = 0; i < s.n; i++)
+        e *= k->axis[s.id[i]]->size ? k->axis[s.id[i]]->size : 1;
+    return e;
+}

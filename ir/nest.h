@@ -35,6 +35,9 @@ bool each_nest(PassCtx *ctx, Kernel *k, NestFn fn);
 // one vector per thread (a few vectors on the CPU), across it a few rows in registers.
 uint32_t stream_tile(const TargetDesc *target, const Nest *nest, const Axis *axis);
 
+// Elements of a tile over these axes; an axis without a size counts as 1.
+uint64_t tile_elements(const Kernel *k, AxisSet axes);
+
 // What the axis that walks tiles of `whole` is called: its name in small letters.
 char *tile_name(Arena *arena, const Axis *whole);
 

@@ -253,13 +253,6 @@ typedef struct Largest {
     uint64_t size;
 } Largest;
 
-static uint64_t tile_elements(const Kernel *k, AxisSet s) {
-    uint64_t e = 1;
-    for (int i = 0; i < s.n; i++)
-        e *= k->axis[s.id[i]]->size ? k->axis[s.id[i]]->size : 1;
-    return e;
-}
-
 static void find_largest(void *user, Op *op) {
     Largest *l = user;
     for (int i = 0; i < op->nres + op->nregion; i++) {

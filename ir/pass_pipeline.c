@@ -48,12 +48,6 @@ static bool find_ring(Ring *r) {
     return r->distance > 0 && mode && mode[0] == 'g';
 }
 
-static void build_chan_op(Builder *b, OpKind kind, Mem *chan, Value *pos) {
-    Value *in[1] = {pos};
-    MemRef mem[1] = {{.mem = chan, .first = 0, .nidx = 0, .pos = 0}};
-    ir_build(b, &(OpInit){.kind = kind, .nin = 1, .nmem = 1, .in = in, .mem = mem});
-}
-
 // acquire; with kp in from..hi { the loop's copies, at kp and position f }; commit
 static void build_fill(Ring *r, Builder *b, Value *from, Value *hi, Value *f) {
     build_chan_op(b, OP_ACQUIRE, r->chan, f);

@@ -224,13 +224,6 @@ static int schedule_streamed(PassCtx *ctx, Kernel *k, Op *par, const Nest *n) {
     return cpu ? 1 : ELEMENTWISE_THREADS / t->lanes;
 }
 
-static uint64_t tile_size(const Kernel *k, AxisSet axes) {
-    uint64_t n = 1;
-    for (int i = 0; i < axes.n; i++)
-        n *= k->axis[axes.id[i]]->size ? k->axis[axes.id[i]]->size : 1;
-    return n;
-}
-
 // Programs of rows that a multiprocessor should hold: enough to hide latency, few enough for the
 // registers that a thread needs (128 of 64K). Products and elementwise code are left to the
 // assembler: a thread of a product needs what it needs.
@@ -266,7 +259,7 @@ static bool tile_fits(PassCtx *ctx, const Kernel *k, const Op *par, const Nest *
         if (par->binder[i].axis)
             (void)axes_add(&axes, par->binder[i].axis->id);
     uint64_t most = ELEMENTS_PER_THREAD_MAX * (uint64_t)ctx->target->lanes * (uint64_t)warps;
-    uint64_t elements = tile_size(k, axes);
+    uint64_t elements = tile_elements(k, axes);
     if (elements <= most)
         return true;
     diag_add(ctx->diags, DIAG_UNSUPPORTED, n->ndots > 0 ? n->dot->span : par->span,
@@ -296,7 +289,7 @@ static bool nest_schedule(PassCtx *ctx, Kernel *k, Op *par) {
         ir_walk(par->region[0], dot_set_sizes, &p);
         warps = dot_sizes(ctx->target, k, n.dot).warps;
         spread(ctx, k, par, &n, 1, 1);
-        accumulators = tile_size(k, n.dot->res[0]->type.axes);
+        accumulators = tile_elements(k, n.dot->res[0]->type.axes);
     } else if (n.whole.n > 0 && held_elements(k, &n) <= 1) {
         warps = schedule_streamed(ctx, k, par, &n);
     } else if (held_elements(k, &n) > 1) {

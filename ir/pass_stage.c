@@ -128,12 +128,6 @@ static Op *build_copy(Staging *s, Builder *b, const Op *load, Mem *buf, Value *p
     return copy;
 }
 
-static Op *build_chan_op(Builder *b, OpKind kind, Mem *chan, Value *pos) {
-    Value *in[1] = {pos};
-    MemRef mem[1] = {{.mem = chan, .first = 0, .nidx = 0, .pos = 0}};
-    return ir_build(b, &(OpInit){.kind = kind, .nin = 1, .nmem = 1, .in = in, .mem = mem});
-}
-
 static void remark_staged(const Staging *s, int stages, const Op *slow) {
     PassCtx *ctx = s->ctx;
     for (int i = s->nload - 1; i >= 0 && ctx->options->explain; i--) {
