@@ -277,6 +277,8 @@ Lane arith_generic(Target *t, OpKind kind, uint8_t sub, DType dtype, unsigned fl
                    const Lane *args) {
     V x[3] = {NULL, NULL, NULL};
     int n = op_info(kind)->nin;
+    if (kind == OP_RAND)
+        return arith_random(t, args[0], args[1]);
     for (int i = 0; i < n && i < 3; i++)
         x[i] = args[i].v;
     if (!dtype_is_float(dtype)) {

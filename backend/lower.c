@@ -371,6 +371,8 @@ int64_t lower_scratch_bytes(const Op *op) {
         return scan_scratch(op);
     if (op->kind == OP_TAKE)
         return take_scratch(op);
+    if (op->kind == OP_ATOMIC)
+        return atomic_scratch(op);
     if (op->kind == OP_REDUCE || op->kind == OP_ARGREDUCE) {
         const Value *v = op->in[0];
         if (!v->type.layout || !op->res[0]->type.layout)

@@ -117,7 +117,7 @@ static void lower_scalar(Lower *l, const Op *op, unsigned flags) {
     }
     Tile *tile = lower_result(l, op->res[0]);
     // Integers are scalars in every target: no detour through lanes.
-    if (is_int && op->kind != OP_CAST && op->kind != OP_BITCAST && op->kind != OP_RAND) {
+    if (is_int && op->kind != OP_CAST && op->kind != OP_BITCAST) {
         Lane r = op->kind == OP_SELECT
                      ? arith_select(t, x[0], x[1], x[2])
                      : arith_generic(t, op->kind, op->sub, op->in[0]->type.dtype, flags, x);

@@ -523,7 +523,7 @@ void lower_load(Lower *l, const Op *op) {
 // --- store ---
 
 // Axes that the indices of a reference walk.
-static AxisSet index_axes(const Op *op, const MemRef *ref) {
+AxisSet access_axes(const Op *op, const MemRef *ref) {
     AxisSet all = axes_none();
     for (int i = 0; i < ref->nidx; i++) {
         const Value *v = op->in[ref->first + i];
@@ -534,8 +534,8 @@ static AxisSet index_axes(const Op *op, const MemRef *ref) {
 }
 
 // The layout that walks a store: the value's, with the axes that only the indices have.
-static const Layout *store_layout(Lower *l, const Op *op, const MemRef *ref, const Value *v) {
-    AxisSet axes = index_axes(op, ref), have = v->kind == VALUE_IOTA ? axes_none() : v->type.axes;
+const Layout *access_store_layout(Lower *l, const Op *op, const MemRef *ref, const Value *v) {
+    AxisSet axes = access_axes(op, ref), have = v->kind == VALUE_IOTA ? axes_none() : v->type.axes;
     AxisSet missing = axes_minus(axes, have);
     if (missing.n == 0)
         return v->type.layout;
@@ -578,7 +578,7 @@ void lower_store(Lower *l, const Op *op) {
     if (ref->mem->absent)
         return;
     const Value *v = op_store_value(op);
-    const Layout *layout = store_layout(l, op, ref, v);
+    const Layout *layout = access_store_layout(l, op, ref, v);
     TileAccess a = access_of(l, op, ref, layout, t->desc->vec_bytes);
     if (t->failed)
         return;
@@ -596,73 +596,5 @@ void lower_store(Lower *l, const Op *op) {
         if_end(t, &s, 0, NULL, NULL, NULL);
     } else {
         store_all(l, op, &a, &value, active);
-    }
-}
-
-// --- atomics ---
-
-static bool reduces_by(AtomicKind kind, ReduceKind *reduce) {
-    switch (kind) {
-    case ATOMIC_ADD:
-        *reduce = RED_SUM;
-        return true;
-    case ATOMIC_MAX:
-        *reduce = RED_MAX;
-        return true;
-    case ATOMIC_MIN:
-        *reduce = RED_MIN;
-        return true;
-    case ATOMIC_AND:
-    case ATOMIC_OR:
-    case ATOMIC_XOR:
-    case ATOMIC_XCHG:
-    case ATOMIC_COUNT:
-        break;
-    }
-    return false;
-}
-
-// Axes of the value that no index walks are reduced first; copies execute once.
-void lower_atomic(Lower *l, const Op *op) {
-    Target *t = l->t;
-    const MemRef *ref = &op->mem[0];
-    const Value *v = op_store_value(op);
-    AxisSet axes = index_axes(op, ref), extra = axes_minus(v->type.axes, axes);
-    const Layout *layout = store_layout(l, op, ref, v);
-    Tile reduced = {0};
-    if (extra.n && v->type.layout) {
-        ReduceKind kind;
-        if (!reduces_by((AtomicKind)op->sub, &kind)) {
-            target_fail(t, "this atomic over an axis that no index has");
-            return;
-        }
-        layout = layout_slice_to(l->layouts, v->type.layout, axes.id, axes.n);
-        reduced = reduce_tile(l, kind, v->type.dtype, v->type.layout, layout, l->tile[v->id].reg);
-    }
-    TileAccess a = access_of(l, op, ref, layout, 1);
-    if (t->failed)
-        return;
-    a.vector_log2 = 0;
-    Operand value = {0};
-    if (!reduced.n)
-        value = operand_of(l, v, layout);
-    if (t->failed)
-        return;
-    Lane active = lower_active(l, layout);
-    if (op->nres && active.v &&
-        (layout_free_bits(layout, IN_LANE) || layout_free_bits(layout, IN_WARP))) {
-        target_fail(t, "the old value of an atomic that several lanes hold copies of");
-        return;
-    }
-    Tile *tile = op->nres ? lower_result(l, op->res[0]) : NULL;
-    uint32_t n = layout ? layout_registers(layout) : 1;
-    Access access = access_plain(l, &a, 1, op);
-    for (uint32_t r = 0; r < n; r++) {
-        Lane pred = lane_and(t, active, access_predicate(l, &a, r)), old = {NULL};
-        Lane x = reduced.n ? (Lane){reduced.reg[r]} : operand_lane(l, &value, r);
-        t->ops->atomic(t, &access, (AtomicKind)op->sub, access_pointer(l, &a, r), pred, x,
-                       tile ? &old : NULL);
-        if (tile && r < (uint32_t)tile->n)
-            tile->reg[r] = old.v;
     }
 }

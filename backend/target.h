@@ -135,6 +135,9 @@ typedef struct TargetOps {
     // One element per lane. *old may be asked for (old NULL: not wanted).
     void (*atomic)(Target *t, const Access *access, AtomicKind kind, Ptr p, Lane pred, Lane v,
                    Lane *old);
+    // Stores v where the bits there are those of `expected`; *old (may be NULL): what was there.
+    void (*cas)(Target *t, const Access *access, Ptr p, Lane pred, Lane expected, Lane v,
+                Lane *old);
 
     // --- shared memory ---
     void (*load_shared)(Target *t, const Access *access, Shared p, Lane pred, Lane *out);
@@ -266,6 +269,7 @@ void if_end(Target *t, IfState *s, int n, const LLVMValueRef *then_values,
 // of the target's own (sqrt excepted all of sqrt .. pow) ---
 Lane arith_generic(Target *t, OpKind kind, uint8_t sub, DType dtype, unsigned flags,
                    const Lane *args);
+Lane arith_random(Target *t, Lane seed, Lane index);      // arith_random.c
 Lane arith_cast(Target *t, DType from, DType to, Lane x); // NULL for e4m3, e5m2
 Lane arith_select(Target *t, Lane cond, Lane a, Lane b);
 LLVMValueRef arith_const_like(Target *t, LLVMTypeRef scalar_or_vector,

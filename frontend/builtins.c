@@ -25,6 +25,11 @@ bool builtin_exists(const char *name) {
     return builtin_find(name) >= 0;
 }
 
+bool builtin_has_effect(const Expr *call) {
+    int id = call->kind == EXPR_CALL ? builtin_find(call->call.callee->name.name.text) : -1;
+    return id >= 0 && builtins[id].family == FAMILY_ATOMIC_CAS;
+}
+
 const char *builtin_nearest(const char *name, int *distance) {
     const char *best = NULL;
     size_t len = strlen(name);
@@ -138,7 +143,7 @@ static Val choose_call(Fe *fe, BuiltinCall *c) {
     return r;
 }
 
-static bool need_integer(Fe *fe, BuiltinCall *c, uint32_t i) {
+bool builtin_integer(Fe *fe, BuiltinCall *c, uint32_t i) {
     Val v = c->arg[i];
     if (v.kind == VAL_LITERAL ? !v.is_float : dtype_is_integer(val_dtype(v)))
         return true;
@@ -148,7 +153,7 @@ static bool need_integer(Fe *fe, BuiltinCall *c, uint32_t i) {
 }
 
 static Val divide_call(Fe *fe, BuiltinCall *c) {
-    if (!need_integer(fe, c, 0) || !need_integer(fe, c, 1))
+    if (!builtin_integer(fe, c, 0) || !builtin_integer(fe, c, 1))
         return val_poison();
     DType type = val_meet(fe, c->arg[0], c->arg[1], false, c->e->span, c->row->name);
     if (type == DT_NONE)
@@ -158,7 +163,7 @@ static Val divide_call(Fe *fe, BuiltinCall *c) {
 }
 
 static Val bits_call(Fe *fe, BuiltinCall *c) {
-    if (!need_integer(fe, c, 0))
+    if (!builtin_integer(fe, c, 0))
         return val_poison();
     Val v = val_settle(fe, c->arg[0]);
     fe->hint = c->hint;
@@ -167,7 +172,7 @@ static Val bits_call(Fe *fe, BuiltinCall *c) {
 
 /* log2i(n) = 63 - clz(n), a constant of a constant. */
 static Val log2i_call(Fe *fe, BuiltinCall *c) {
-    if (!need_integer(fe, c, 0))
+    if (!builtin_integer(fe, c, 0))
         return val_poison();
     int64_t n;
     if (val_const_int(c->arg[0], &n)) {
@@ -224,24 +229,6 @@ static Val present_call(Fe *fe, BuiltinCall *c) {
                                         .nmem = 1,
                                         .mem = &ref});
     return val_of(op->res[0]);
-}
-
-/* A word of Philox to [0, 1): its upper 24 bits. */
-static Val rand_call(Fe *fe, BuiltinCall *c) {
-    if (!need_integer(fe, c, 0) || !need_integer(fe, c, 1))
-        return val_poison();
-    Value *in[2] = {val_cast(fe, c->arg[0], DT_INDEX, builtin_span(c, 0)),
-                    val_cast(fe, c->arg[1], DT_INDEX, builtin_span(c, 1))};
-    AxisSet axes;
-    if (!axes_union(in[0]->type.axes, in[1]->type.axes, &axes))
-        return val_poison();
-    Type type = type_tile(DT_U32, axes);
-    fe->b.span = c->e->span;
-    Op *op =
-        ir_build(&fe->b, &(OpInit){.kind = OP_RAND, .nin = 2, .in = in, .nres = 1, .types = &type});
-    Value *high = ir_binary(&fe->b, OP_SHR, op->res[0], ir_int(fe->kernel, DT_U32, 8), NULL);
-    Value *f = ir_cast(&fe->b, DT_F32, high, NULL);
-    return val_of(ir_binary(&fe->b, OP_MUL, f, ir_float(fe->kernel, DT_F32, 0x1p-24), c->hint));
 }
 
 static const char *message_of(Fe *fe, BuiltinCall *c) {
@@ -323,12 +310,13 @@ static bool call_axes(Fe *fe, BuiltinCall *c) {
 
 static bool call_values(Fe *fe, BuiltinCall *c) {
     bool ok = true;
-    bool whole = c->row->family == FAMILY_PRESENT || c->row->family == FAMILY_INSIDE;
+    bool whole = c->row->family == FAMILY_PRESENT || c->row->family == FAMILY_INSIDE ||
+                 c->row->family == FAMILY_ATOMIC_CAS;
     for (uint32_t i = 0; !whole && i < c->n; i++) {
         const Expr *e = c->e->call.args.data[i].value;
         bool text = e->kind == EXPR_STRING &&
                     (c->row->family == FAMILY_ASSERT || c->row->family == FAMILY_STATIC_ASSERT);
-        if (text && i > 0)
+        if (i > 0 && (text || c->row->family == FAMILY_BITCAST))
             continue;
         c->arg[i] = expr_value(fe, e);
         ok &= val_ok(c->arg[i]);
@@ -373,7 +361,13 @@ static Val dispatch(Fe *fe, BuiltinCall *c) {
     case FAMILY_PRESENT:
         return present_call(fe, c);
     case FAMILY_RAND:
-        return rand_call(fe, c);
+        return builtin_rand(fe, c);
+    case FAMILY_RANDBITS:
+        return builtin_randbits(fe, c);
+    case FAMILY_BITCAST:
+        return builtin_bitcast(fe, c);
+    case FAMILY_ATOMIC_CAS:
+        return stmt_atomic_cas(fe, c->e, c->hint);
     case FAMILY_ASSERT:
         return assert_call(fe, c, false);
     case FAMILY_STATIC_ASSERT:

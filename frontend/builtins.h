@@ -23,6 +23,9 @@ typedef enum Family {
     FAMILY_INSIDE,
     FAMILY_PRESENT,
     FAMILY_RAND,
+    FAMILY_RANDBITS,
+    FAMILY_BITCAST,
+    FAMILY_ATOMIC_CAS,
     FAMILY_ASSERT,
     FAMILY_STATIC_ASSERT,
     FAMILY_LATER
@@ -62,6 +65,15 @@ typedef struct BuiltinCall {
 Span builtin_span(const BuiltinCall *c, uint32_t i); /* of argument i */
 /* The float type that argument i computes in; DT_NONE after a report. */
 DType builtin_float(Fe *fe, Val v, const BuiltinCall *c, uint32_t i);
+/* Whether argument i is an integer; reports where it is not. */
+bool builtin_integer(Fe *fe, BuiltinCall *c, uint32_t i);
+/* The element type that argument i names; DT_NONE after a report. */
+DType builtin_type(Fe *fe, const BuiltinCall *c, uint32_t i);
+
+/* Families on bits (builtins_raw.c). */
+Val builtin_bitcast(Fe *fe, BuiltinCall *c);
+Val builtin_randbits(Fe *fe, BuiltinCall *c);
+Val builtin_rand(Fe *fe, BuiltinCall *c);
 
 /* Families that work along axes (builtins_along.c). */
 Val builtin_reduce(Fe *fe, BuiltinCall *c);

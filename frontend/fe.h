@@ -233,6 +233,7 @@ Val fn_call(Fe *fe, Global fn, const Expr *e);
 Val fn_apply(Fe *fe, Global fn, uint32_t n, const Val *args, Span span);
 Val const_value(Fe *fe, Global g, Span span);
 bool builtin_exists(const char *name);
+bool builtin_has_effect(const Expr *call); /* so that its value need not be used */
 Val builtin_call(Fe *fe, const Expr *e);
 const char *builtin_nearest(const char *name, int *distance);
 
@@ -249,6 +250,7 @@ bool check_launch_known(Fe *fe, const Value *v, Span span);
 Axis *range_of(Fe *fe, const Range *r); /* the dim that 0..N walks, or NULL */
 void stmt_store(Fe *fe, const Stmt *s, Tensor *t);
 Val stmt_atomic(Fe *fe, const Expr *target, AssignOp op, const Expr *value, Span span, bool result);
+Val stmt_atomic_cas(Fe *fe, const Expr *call, const char *hint);
 void stmt_scatter(Fe *fe, const Stmt *s);
 void stmt_axis(Fe *fe, const AstBinder *b);
 void stmt_parallel(Fe *fe, const Stmt *s);

@@ -33,7 +33,6 @@ static void stmt_let(Fe *fe, const LetItem *item) {
     fe->hint = item->pattern.is_tuple ? NULL : item->pattern.names.data[0].text;
     Val v;
     if (item->target) {
-        fe->hint = NULL;
         v = stmt_atomic(fe, item->target, item->op, item->value, item->span, true);
     } else {
         v = expr_any(fe, item->value);
@@ -259,7 +258,7 @@ void stmt_axis(Fe *fe, const AstBinder *b) {
 
 static void stmt_expr(Fe *fe, const Expr *e) {
     Val v = expr_any(fe, e);
-    if (val_ok(v)) {
+    if (val_ok(v) && !builtin_has_effect(e)) {
         Diag *d =
             fe_error(fe, DIAG_UNUSED_VALUE, e->span, "the value of this statement is not used");
         diag_hint(fe->diags, d, "store it, or bind it by `let`");

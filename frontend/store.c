@@ -125,58 +125,125 @@ static bool atomic_kind(AssignOp op, AtomicKind *out) {
     return false;
 }
 
-/* The value and index of an atomic or scatter; false after a report. */
-static bool write_operands(Fe *fe, Tensor *t, const Expr *target, const Expr *value, Value **index,
-                           AxisSet *axes, Val *v) {
+/* The index of an atomic or scatter; false after a report. */
+static bool write_index(Fe *fe, Tensor *t, const Expr *target, Value **index, AxisSet *axes) {
     const Expr *entries = target->kind == EXPR_INDEX ? target : NULL;
-    *v = val_coerce(fe, expr_any(fe, value), t->mem->dtype, true, value->span,
-                    arena_printf(fe->arena, "`%s`", t->mem->name));
-    return tensor_index(fe, t, entries, index, axes, target->span) && val_ok(*v);
+    return tensor_index(fe, t, entries, index, axes, target->span);
+}
+
+static Val write_value(Fe *fe, const Tensor *t, Val v, Span span) {
+    return val_coerce(fe, v, t->mem->dtype, true, span,
+                      arena_printf(fe->arena, "`%s`", t->mem->name));
+}
+
+/* Axes that the index lacks are reduced before the value gets the tensor's type. */
+static Val atomic_reduce(Fe *fe, AtomicKind kind, Val v, AxisSet axes, Span span) {
+    AxisSet extra = axes_minus(v.axes, axes);
+    if (!val_ok(v) || extra.n == 0)
+        return v;
+    bool sums = kind == ATOMIC_ADD;
+    if (!sums && kind != ATOMIC_MAX && kind != ATOMIC_MIN)
+        return v;
+    Val x = val_with_axes(val_spread(fe, v, span), v.axes);
+    if (sums)
+        x = val_with_axes(val_cast(fe, x, dtype_promote(val_dtype(x)), span), x.axes);
+    fe->b.span = span;
+    ReduceKind reduce = sums ? RED_SUM : kind == ATOMIC_MAX ? RED_MAX : RED_MIN;
+    return val_with_axes(ir_reduce(&fe->b, reduce, x.v, extra, NULL), axes_minus(x.axes, extra));
+}
+
+/* `atomic.kind @t[index], values...`; the last value's axes are those of the index or fewer. */
+static Val build_atomic(Fe *fe, Tensor *t, AtomicKind kind, Value **index, AxisSet axes, int n,
+                        const Val *values, Span span, bool result) {
+    int rank = t->mem->rank;
+    for (int i = 0; i < n; i++)
+        index[rank + i] = values[i].v;
+    MemRef ref = {.mem = t->mem, .first = 0, .nidx = (uint16_t)rank, .pos = -1};
+    Type type = type_tile(t->mem->dtype, axes);
+    const char *hint = hint_take(fe);
+    fe->b.span = span;
+    t->written = true;
+    Op *o = ir_build(&fe->b, &(OpInit){.kind = OP_ATOMIC,
+                                       .sub = (uint8_t)kind,
+                                       .nin = (uint16_t)(rank + n),
+                                       .in = index,
+                                       .nres = result ? 1 : 0,
+                                       .types = &type,
+                                       .names = &hint,
+                                       .nmem = 1,
+                                       .mem = &ref});
+    return result ? val_of(o->res[0]) : val_poison();
+}
+
+static Tensor *atomic_tensor(Fe *fe, const Expr *target, Span span, const char *what) {
+    if (fe->fn_level > 0) {
+        fe_error(fe, DIAG_IMPURE_FN, span, "a `fn` is pure: no %s", what);
+        return NULL;
+    }
+    return target_tensor(fe, target, what);
 }
 
 Val stmt_atomic(Fe *fe, const Expr *target, AssignOp op, const Expr *value, Span span,
                 bool result) {
     Value *index[RANK_MAX + 1];
     AxisSet axes;
-    Val v;
     AtomicKind kind;
-    if (fe->fn_level > 0) {
-        fe_error(fe, DIAG_IMPURE_FN, span, "a `fn` is pure: no `atomic`");
-        return val_poison();
-    }
-    Tensor *t = target_tensor(fe, target, "`atomic`");
-    if (!t || !write_operands(fe, t, target, value, index, &axes, &v))
+    const char *hint = hint_take(fe);
+    Tensor *t = atomic_tensor(fe, target, span, "`atomic`");
+    if (!t)
         return val_poison();
     if (!atomic_kind(op, &kind)) {
         fe_error(fe, DIAG_BAD_ATOMIC, span, "there is no `atomic ... %s`", assign_op_text(op));
         return val_poison();
     }
+    Val v = expr_value(fe, value);
+    if (!write_index(fe, t, target, index, &axes))
+        return val_poison();
+    v = write_value(fe, t, atomic_reduce(fe, kind, v, axes, value->span), value->span);
+    if (!val_ok(v) ||
+        (kind == ATOMIC_XCHG && !check_value_axes(fe, t, v, axes, value->span, target->span)))
+        return val_poison();
     if (op == ASSIGN_SUB)
         v = build_unary(fe, OP_NEG, v, t->mem->dtype, span);
-    t->written = true;
-    int rank = t->mem->rank;
-    index[rank] = v.v;
-    MemRef ref = {.mem = t->mem, .first = 0, .nidx = (uint16_t)rank, .pos = -1};
-    Type type = type_tile(t->mem->dtype, axes);
-    fe->b.span = span;
-    Op *o = ir_build(&fe->b, &(OpInit){.kind = OP_ATOMIC,
-                                       .sub = (uint8_t)kind,
-                                       .nin = (uint16_t)(rank + 1),
-                                       .in = index,
-                                       .nres = result ? 1 : 0,
-                                       .types = &type,
-                                       .nmem = 1,
-                                       .mem = &ref});
-    return result ? val_of(o->res[0]) : val_poison();
+    fe->hint = hint;
+    return build_atomic(fe, t, kind, index, axes, 1, &v, span, result);
+}
+
+/* `atomic_cas(y[i], old, new)` */
+Val stmt_atomic_cas(Fe *fe, const Expr *call, const char *hint) {
+    const ArgVec *args = &call->call.args;
+    const Expr *target = args->data[0].value;
+    Value *index[RANK_MAX + 2];
+    AxisSet axes;
+    Tensor *t = atomic_tensor(fe, target, call->span, "`atomic_cas`");
+    if (!t)
+        return val_poison();
+    Val v[2];
+    bool ok = true;
+    for (int i = 0; i < 2; i++) {
+        Span span = args->data[i + 1].span;
+        v[i] = write_value(fe, t, expr_value(fe, args->data[i + 1].value), span);
+        ok &= val_ok(v[i]);
+    }
+    if (!write_index(fe, t, target, index, &axes) || !ok)
+        return val_poison();
+    for (int i = 0; i < 2; i++)
+        ok &= check_value_axes(fe, t, v[i], axes, args->data[i + 1].span, target->span);
+    if (!ok)
+        return val_poison();
+    fe->hint = hint;
+    return build_atomic(fe, t, ATOMIC_CAS, index, axes, 2, v, call->span, true);
 }
 
 void stmt_scatter(Fe *fe, const Stmt *s) {
     Value *index[RANK_MAX + 1];
     AxisSet axes;
-    Val v;
     const Expr *target = s->assign.target;
     Tensor *t = target_tensor(fe, target, "`scatter`");
-    if (!t || !write_operands(fe, t, target, s->assign.value, index, &axes, &v))
+    if (!t)
+        return;
+    Val v = write_value(fe, t, expr_any(fe, s->assign.value), s->assign.value->span);
+    if (!write_index(fe, t, target, index, &axes) || !val_ok(v))
         return;
     t->written = true;
     if (!check_value_axes(fe, t, v, axes, s->assign.value->span, target->span))

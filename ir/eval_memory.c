@@ -245,6 +245,7 @@ static Cell atomic_step(AtomicKind kind, DType dtype, Cell old, Cell x) {
     case ATOMIC_XOR:
         return cell_binary(OP_XOR, dtype, old, x);
     case ATOMIC_XCHG:
+    case ATOMIC_CAS: // by eval_cas
     case ATOMIC_COUNT:
         break;
     }
@@ -283,7 +284,48 @@ static Cell atomic_value(const Op *op, const Tile *v, int64_t base, Walk *extra,
     return acc;
 }
 
+// The old value; the new one is stored where the bits of the old one are those expected.
+static void eval_cas(Eval *e, const Op *op) {
+    const Tile *next = eval_value(e, op, op_store_value(op));
+    const Tile *want = eval_value(e, op, op->in[op->mem[0].nidx]);
+    AxisSet axes = index_axes(e, op);
+    DType dtype = op->mem[0].mem->dtype;
+    Tile *old = tile_new(e, op, dtype, axes);
+    Access a;
+    access_start(e, op, &a, &op->mem[0], axes);
+    int n = walk_tile(e, op, &a.walk, next), w = walk_tile(e, op, &a.walk, want);
+    for (int64_t p = 0; p < a.walk.count; p++, walk_next(&a.walk)) {
+        Place place = access_place(e, &a);
+        int64_t at_next = a.walk.at[n], at_want = a.walk.at[w];
+        uint8_t bad = (next->bad ? next->bad[at_next] : 0) | (want->bad ? want->bad[at_want] : 0);
+        uint8_t held = place == PLACE_IN && a.state->bad ? a.state->bad[a.linear] : 0;
+        if (held && !(held & BAD_UNKNOWN))
+            eval_fail(e, op, "@%s at %s was never written", a.mem->name,
+                      eval_point(e, a.walk.axes, a.walk.pos));
+        if (place == PLACE_OUT)
+            continue;
+        if (place != PLACE_IN || held || e->partial) {
+            tile_bad(e, op, old)[p] =
+                place == PLACE_POISON || place == PLACE_PADDING ? BAD_POISON : BAD_UNKNOWN;
+            access_store(e, &a, next->cell[at_next], bad | BAD_UNKNOWN);
+            continue;
+        }
+        old->cell[p] = cell_load(a.mem, a.state, a.offset);
+        bool same = scalar_bits(cell_scalar(dtype, old->cell[p])) ==
+                    scalar_bits(cell_scalar(dtype, want->cell[at_want]));
+        access_store(e, &a, same || bad ? next->cell[at_next] : old->cell[p], bad);
+    }
+    if (op->nres)
+        eval_set(e, op->res[0], old);
+    else
+        tile_drop(e, old);
+}
+
 void eval_atomic(Eval *e, const Op *op) {
+    if (op->sub == ATOMIC_CAS) {
+        eval_cas(e, op);
+        return;
+    }
     const Tile *v = eval_value(e, op, op_store_value(op));
     AxisSet axes = index_axes(e, op);
     check_dtype(e, op, op->mem[0].mem, v);

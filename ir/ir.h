@@ -201,6 +201,7 @@ typedef enum AtomicKind {
     ATOMIC_OR,
     ATOMIC_XOR,
     ATOMIC_XCHG,
+    ATOMIC_CAS, // has two values: what is expected and, last, what replaces it; compares bits
     ATOMIC_COUNT
 } AtomicKind;
 
@@ -216,7 +217,7 @@ typedef enum OpForm {
     FORM_TAKE,  // res = take v, p = e, ... [else f] : type   in = v, e..., [f]; axes[i] is replaced
                 // by in[1 + i]
     FORM_LOAD,  // res = load @t[idx...] [else f] : type      in = idx..., [f]
-    FORM_STORE, // [res =] store @t[idx...], v                 in = idx..., v
+    FORM_STORE, // [res =] store @t[idx...], v                 in = idx..., [expected], v
     FORM_AXIS,  // axis m of M in lo..hi like j by 128         in = [lo, hi]; axes[0] is declared
     FORM_BINDERS, // op binders [carry (...)] [: types] region   in = (lo, hi [, step])..., carry
                   // inits...;

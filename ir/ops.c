@@ -13,7 +13,8 @@ static const char *const order_kinds[] = {"row", "grouped", "longest", "hilbert"
 static const char *const buf_kinds[] = {"shared", "local", NULL};
 static const char *const fence_kinds[] = {"async", "gpu", "cluster", NULL};
 static const char *const role_kinds[] = {"producer", "consumer", NULL};
-static const char *const atomic_kinds[] = {"add", "max", "min", "and", "or", "xor", "xchg", NULL};
+static const char *const atomic_kinds[] = {"add", "max",  "min", "and", "or",
+                                           "xor", "xchg", "cas", NULL};
 
 _Static_assert(sizeof reduce_kinds / sizeof *reduce_kinds == RED_COUNT + 1, "reduce kinds");
 _Static_assert(sizeof cmp_kinds / sizeof *cmp_kinds == CMP_COUNT + 1, "cmp kinds");

@@ -256,7 +256,7 @@ static void read_operands(Parser *p, OpDraft *d) {
     case FORM_PUT:
         read_memref(p, d);
         parse_expect(p, ',');
-        add_in(p, d, parse_ref(p));
+        read_refs(p, d);
         break;
     case FORM_AXIS:
         read_axis(p, d);

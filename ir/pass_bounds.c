@@ -175,6 +175,29 @@ static void dot_bounds(Bounds *b, Op *op) {
     }
 }
 
+static bool atomic_reduces_by(AtomicKind kind, ReduceKind *reduce) {
+    *reduce = kind == ATOMIC_ADD ? RED_SUM : kind == ATOMIC_MAX ? RED_MAX : RED_MIN;
+    return kind == ATOMIC_ADD || kind == ATOMIC_MAX || kind == ATOMIC_MIN;
+}
+
+// Axes of an atomic's value that no index has are reduced in front of it.
+//
+//   atomic.add @y[i], %v   =>   %s = reduce.sum[j] %v; atomic.add @y[i], %s
+static void atomic_bounds(Bounds *b, Op *op) {
+    AxisSet index = axes_none();
+    for (int i = 0; i < op->mem[0].nidx; i++)
+        axes_union(index, op->in[op->mem[0].first + i]->type.axes, &index);
+    AxisSet extra = axes_minus(op_store_value(op)->type.axes, index);
+    ReduceKind kind;
+    if (extra.n == 0 || !atomic_reduces_by((AtomicKind)op->sub, &kind))
+        return;
+    Builder at = ir_builder_before(b->k, op);
+    at.span = op->span;
+    Value *r = ir_reduce(&at, kind, op_store_value(op), extra, NULL);
+    reduce_bounds(b, r->def);
+    op->in[op->nin - 1] = r;
+}
+
 static void mixes_unsupported(Bounds *b, Op *op) {
     for (int i = 0; i < op->naxes; i++) {
         if (axis_is_exact(b, op->axes[i]))
@@ -192,8 +215,12 @@ static void op_bounds(void *user, Op *op) {
     case OP_LOAD:
         access_check(b, op);
         break;
-    case OP_STORE:
     case OP_ATOMIC:
+        atomic_bounds(b, op);
+        access_check(b, op);
+        access_guard(b, op);
+        break;
+    case OP_STORE:
     case OP_SCATTER:
         access_check(b, op);
         access_guard(b, op);

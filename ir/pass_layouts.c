@@ -226,6 +226,10 @@ static void spread_op(void *user, Op *op) {
         spread_access(a, op, op->res[0]);
     } else if (op->kind == OP_STORE || op->kind == OP_ATOMIC || op->kind == OP_SCATTER) {
         spread_access(a, op, op_store_value(op));
+        if (op->nres > 0 && is_tile(op->res[0])) {
+            Value *group[2] = {op_store_value(op), op->res[0]};
+            spread_equal(a, 2, group);
+        }
     } else if (op->kind == OP_REDUCE || op->kind == OP_ARGREDUCE) {
         if (is_tile(op->in[0]) && op->in[0]->type.layout)
             for (int i = 0; i < op->nres; i++)
@@ -465,6 +469,8 @@ static void widen_store(Assign *a, Op *op) {
     for (int i = 0; i < op->mem[0].nidx; i++)
         axes_union(all, op->in[op->mem[0].first + i]->type.axes, &all);
     AxisSet missing = axes_minus(all, v->type.axes);
+    if (op->kind == OP_ATOMIC && v->kind == VALUE_IOTA) // the result's layout is a value's
+        missing = all;
     if (missing.n == 0)
         return;
     Builder b = ir_builder_before(a->k, op);
@@ -475,7 +481,7 @@ static void widen_store(Assign *a, Op *op) {
 }
 
 static void widen_op(void *user, Op *op) {
-    if (op->kind == OP_STORE || op->kind == OP_SCATTER)
+    if (op->kind == OP_STORE || op->kind == OP_SCATTER || (op->kind == OP_ATOMIC && op->nres > 0))
         widen_store(user, op);
 }
 
@@ -494,6 +500,9 @@ static void fix_op(void *user, Op *op) {
     } else if (op->kind == OP_LOAD) {
         fix_slices(a, op, op->res[0]->type.layout, -1);
     } else if (op->kind == OP_STORE || op->kind == OP_ATOMIC || op->kind == OP_SCATTER) {
+        bool gives = op->nres > 0 && is_tile(op->res[0]);
+        if (gives)
+            op->in[op->nin - 1] = in_layout(a, op, op_store_value(op), op->res[0]->type.layout);
         fix_slices(a, op, op_store_value(op)->type.layout, op->nin - 1);
     } else if (op->kind == OP_SCAN) {
         op->in[0] = in_layout(a, op, op->in[0], op->res[0]->type.layout);

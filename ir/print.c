@@ -434,6 +434,9 @@ static void put_operands(Printer *p, const Op *op) {
             put_clause(p, "else", op->in[op->nin - 1]);
         break;
     case FORM_STORE:
+        put_memrefs(p, op, 0);
+        put_values(p, op->nin - op->mem[0].nidx, &op->in[op->mem[0].nidx], ", ");
+        break;
     case FORM_PUT:
         put_memrefs(p, op, 0);
         put_values(p, 1, &op->in[op->nin - 1], ", ");

@@ -130,12 +130,18 @@ static bool check_store(Verify *v, const Op *op) {
     if (op->nin == 0 || !shape(v, op, 1, true, true))
         return verify_fail(v, "a tensor and a value are expected");
     const MemRef *r = &op->mem[0];
-    if (op->nin != r->nidx + 1 || r->first != 0)
-        return verify_fail(v, "operands that nothing takes");
+    bool compares = op->kind == OP_ATOMIC && op->sub == ATOMIC_CAS;
+    if (op->nin != r->nidx + 1 + compares || r->first != 0)
+        return verify_fail(v, "one value for each place is expected, of a cas two");
     const Value *x = op_store_value(op);
+    if (compares && op->in[r->nidx]->type.dtype != r->mem->dtype)
+        return verify_fail(v, "@%s holds %s", r->mem->name, dtype_name(r->mem->dtype));
+    if (compares && !axes_subset(op->in[r->nidx]->type.axes, index_axes(op, r)))
+        return verify_fail(v, "the expected value has an axis that no index has");
+    bool may_reduce = op->kind == OP_ATOMIC && op->sub != ATOMIC_XCHG && !compares;
     if (x->type.dtype != r->mem->dtype)
         return verify_fail(v, "@%s holds %s", r->mem->name, dtype_name(r->mem->dtype));
-    if (op->kind != OP_ATOMIC && !axes_subset(x->type.axes, index_axes(op, r)))
+    if (!may_reduce && !axes_subset(x->type.axes, index_axes(op, r)))
         return verify_fail(v, "the value has an axis that no index has");
     if (r->mem->kind == MEM_PARAM && r->mem->mode == MODE_IN)
         return verify_fail(v, "@%s is only read", r->mem->name);

@@ -435,6 +435,7 @@ arglist:
   ;
 arg:
     expr                                        { $$ = ast_arg(ctx, @$, (Name){0}, $1); }
+  | TYPE                                        { $$ = ast_arg(ctx, @$, (Name){0}, ast_name(ctx, @$, (Name){0}, $1)); }
   | IDENT "=" expr                              { $$ = ast_arg(ctx, @$, $1, $3); }
   ;
 primary:

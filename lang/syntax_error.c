@@ -17,6 +17,8 @@ static const char *const expr_starts[] = {
     "a name", "an integer", "a number", "a string", "true", "false",
     "inf",    "nan",        "-",        "!",        "~",    "(",
 };
+/* Stands for itself as an argument only. */
+static const char *const arg_starts[] = {"an element type"};
 static const char *const stmt_starts[] = {
     "let", "var",   "axis",     "temp",   "parallel", "for",     "while",
     "if",  "break", "continue", "return", "atomic",   "scatter", "{",
@@ -71,6 +73,8 @@ static void summarise(SyntaxError *error) {
     bool decl = expects(error, "import");
     if (stmt || expr)
         drop(error, expr_starts, LEN(expr_starts));
+    if (expr && !stmt)
+        drop(error, arg_starts, LEN(arg_starts));
     if (stmt)
         drop(error, stmt_starts, LEN(stmt_starts));
     if (decl)

@@ -6,7 +6,7 @@
 #include "frontend_support.h"
 
 static const char *const files[] = {"names", "types", "axes",     "index", "statements",
-                                    "races", "calls", "generics", "later"};
+                                    "races", "calls", "generics", "later", "builtins"};
 
 /* Cuts `text` before `mark`; gives what follows it, or NULL. */
 static char *cut(char *text, const char *mark) {

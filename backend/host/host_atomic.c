@@ -34,6 +34,7 @@ static bool atomic_operation(AtomicKind kind, DType dtype, LLVMAtomicRMWBinOp *o
     case ATOMIC_XCHG:
         *op = LLVMAtomicRMWBinOpXchg;
         return true;
+    case ATOMIC_CAS: // host_cas
     case ATOMIC_COUNT:
         break;
     }
@@ -75,17 +76,13 @@ static V atomic_small(Target *t, DType dtype, AtomicKind kind, V p, V value, V l
     return seen;
 }
 
-void host_atomic(Target *t, const Access *access, AtomicKind kind, Ptr p, Lane pred, Lane v,
-                 Lane *old) {
+// One lane's operation, at `p`; gives what was there.
+typedef V Step(Target *t, const void *what, V p, V lane);
+
+// Runs `step` for one lane after another, where the mask is set; gives the old values, elsewhere 0.
+static V each_lane(Target *t, Ptr p, Lane pred, LLVMTypeRef raw, Step *step, const void *what) {
     LLVMBuilderRef b = t->builder;
-    LLVMAtomicRMWBinOp op = LLVMAtomicRMWBinOpXchg;
-    if (!atomic_operation(kind, access->dtype, &op)) {
-        target_fail(t, "no such operation on %s", dtype_name(access->dtype));
-        return;
-    }
-    V pointers = host_lane_pointers(t, p), raw = host_to_memory(t, access->dtype, v.v);
-    V mask = host_mask(pred), result = LLVMConstNull(LLVMTypeOf(raw));
-    bool small = access->dtype == DT_F16 || access->dtype == DT_BF16;
+    V pointers = host_lane_pointers(t, p), mask = host_mask(pred), result = LLVMConstNull(raw);
     for (int i = 0; i < t->desc->lanes; i++) {
         V k = LLVMConstInt(target_int(t, 32), (unsigned)i, false);
         LLVMBasicBlockRef from = LLVMGetInsertBlock(b), exit = NULL;
@@ -95,10 +92,7 @@ void host_atomic(Target *t, const Access *access, AtomicKind kind, Ptr p, Lane p
             LLVMBuildCondBr(b, LLVMBuildExtractElement(b, mask, k, ""), then, exit);
             LLVMPositionBuilderAtEnd(b, then);
         }
-        V at = LLVMBuildExtractElement(b, pointers, k, "");
-        V x = LLVMBuildExtractElement(b, raw, k, "");
-        V seen = small ? atomic_small(t, access->dtype, kind, at, x, k)
-                       : LLVMBuildAtomicRMW(b, op, at, x, LLVMAtomicOrderingMonotonic, false);
+        V seen = step(t, what, LLVMBuildExtractElement(b, pointers, k, ""), k);
         V with = LLVMBuildInsertElement(b, result, seen, k, "");
         if (mask) {
             LLVMBasicBlockRef end = LLVMGetInsertBlock(b);
@@ -110,6 +104,57 @@ void host_atomic(Target *t, const Access *access, AtomicKind kind, Ptr p, Lane p
         }
         result = with;
     }
+    return result;
+}
+
+typedef struct Modify {
+    DType dtype;
+    AtomicKind kind;
+    LLVMAtomicRMWBinOp op;
+    V raw; // the lanes' values as they lie in memory
+} Modify;
+
+static V modify_step(Target *t, const void *what, V p, V lane) {
+    const Modify *m = what;
+    V x = LLVMBuildExtractElement(t->builder, m->raw, lane, "");
+    if (m->dtype == DT_F16 || m->dtype == DT_BF16)
+        return atomic_small(t, m->dtype, m->kind, p, x, lane);
+    return LLVMBuildAtomicRMW(t->builder, m->op, p, x, LLVMAtomicOrderingMonotonic, false);
+}
+
+void host_atomic(Target *t, const Access *access, AtomicKind kind, Ptr p, Lane pred, Lane v,
+                 Lane *old) {
+    Modify m = {.dtype = access->dtype, .kind = kind, .op = LLVMAtomicRMWBinOpXchg};
+    if (!atomic_operation(kind, access->dtype, &m.op)) {
+        target_fail(t, "no such operation on %s", dtype_name(access->dtype));
+        return;
+    }
+    m.raw = host_to_memory(t, access->dtype, v.v);
+    V result = each_lane(t, p, pred, LLVMTypeOf(m.raw), modify_step, &m);
     if (old)
         old->v = host_from_memory(t, access->dtype, result);
+}
+
+typedef struct Compare {
+    V expected, next; // as integers of the element's width
+} Compare;
+
+static V compare_step(Target *t, const void *what, V p, V lane) {
+    const Compare *c = what;
+    V pair = LLVMBuildAtomicCmpXchg(
+        t->builder, p, LLVMBuildExtractElement(t->builder, c->expected, lane, ""),
+        LLVMBuildExtractElement(t->builder, c->next, lane, ""), LLVMAtomicOrderingMonotonic,
+        LLVMAtomicOrderingMonotonic, false);
+    return LLVMBuildExtractValue(t->builder, pair, 0, "");
+}
+
+void host_cas(Target *t, const Access *access, Ptr p, Lane pred, Lane expected, Lane v, Lane *old) {
+    V next = host_to_memory(t, access->dtype, v.v);
+    LLVMTypeRef type = LLVMTypeOf(next), bits = host_lanes_int(t, (int)dtype_bits(access->dtype));
+    Compare c = {.expected = LLVMBuildBitCast(
+                     t->builder, host_to_memory(t, access->dtype, expected.v), bits, ""),
+                 .next = LLVMBuildBitCast(t->builder, next, bits, "")};
+    V result = each_lane(t, p, pred, bits, compare_step, &c);
+    if (old)
+        old->v = host_from_memory(t, access->dtype, LLVMBuildBitCast(t->builder, result, type, ""));
 }

@@ -89,6 +89,7 @@ V host_lane_pointers(Target *t, Ptr p); // <L x ptr>
 void host_load_global(Target *t, const Access *access, Ptr p, Lane pred, const Lane *fill,
                       Lane *out);
 void host_store_global(Target *t, const Access *access, Ptr p, Lane pred, const Lane *in);
+void host_cas(Target *t, const Access *access, Ptr p, Lane pred, Lane expected, Lane v, Lane *old);
 void host_atomic(Target *t, const Access *access, AtomicKind kind, Ptr p, Lane pred, Lane v,
                  Lane *old);
 void host_load_shared(Target *t, const Access *access, Shared p, Lane pred, Lane *out);
@@ -98,6 +99,8 @@ void host_store_shared(Target *t, const Access *access, Shared p, Lane pred, con
 void sim_emit_load_global(Target *t, const Access *access, Ptr p, Lane pred, const Lane *fill,
                           Lane *out);
 void sim_emit_store_global(Target *t, const Access *access, Ptr p, Lane pred, const Lane *in);
+void sim_emit_cas(Target *t, const Access *access, Ptr p, Lane pred, Lane expected, Lane v,
+                  Lane *old);
 void sim_emit_atomic(Target *t, const Access *access, AtomicKind kind, Ptr p, Lane pred, Lane v,
                      Lane *old);
 void sim_emit_load_shared(Target *t, const Access *access, Shared p, Lane pred, Lane *out);

@@ -147,6 +147,24 @@ void sim_emit_atomic(Target *t, const Access *access, AtomicKind kind, Ptr p, La
         get_values(t, access, SLOT_RESULT, old);
 }
 
+void sim_emit_cas(Target *t, const Access *access, Ptr p, Lane pred, Lane expected, Lane v,
+                  Lane *old) {
+    put_global_offsets(t, SLOT_OFFSET, p);
+    put_values(t, access, SLOT_VALUE, &v);
+    put_values(t, access, SLOT_RESULT, &expected);
+    V args[] = {warp_of(t),
+                p.base.v,
+                slot(t, SLOT_OFFSET),
+                mask_word(t, pred),
+                int32(t, host_memory_bytes(t, access->dtype)),
+                slot(t, SLOT_VALUE),
+                slot(t, SLOT_RESULT),
+                span_of(t)};
+    host_call(t, "sim_cas_global", NULL, 8, args);
+    if (old)
+        get_values(t, access, SLOT_RESULT, old);
+}
+
 void sim_emit_load_shared(Target *t, const Access *access, Shared p, Lane pred, Lane *out) {
     put_shared_offsets(t, SLOT_OFFSET, p);
     put_fill(t, access, SLOT_VALUE, pred, NULL);

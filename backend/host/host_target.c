@@ -280,6 +280,11 @@ static void atomic(Target *t, const Access *access, AtomicKind kind, Ptr p, Lane
                    Lane *old) {
     (host_is_sim(t) ? sim_emit_atomic : host_atomic)(t, access, kind, p, pred, v, old);
 }
+
+static void cas(Target *t, const Access *access, Ptr p, Lane pred, Lane expected, Lane v,
+                Lane *old) {
+    (host_is_sim(t) ? sim_emit_cas : host_cas)(t, access, p, pred, expected, v, old);
+}
 static void load_shared(Target *t, const Access *access, Shared p, Lane pred, Lane *out) {
     (host_is_sim(t) ? sim_emit_load_shared : host_load_shared)(t, access, p, pred, out);
 }
@@ -373,6 +378,7 @@ const TargetOps *target_ops_host(void) {
         .load_global = load_global,
         .store_global = store_global,
         .atomic = atomic,
+        .cas = cas,
         .load_shared = load_shared,
         .store_shared = store_shared,
         .ldmatrix = ldmatrix,

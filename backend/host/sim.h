@@ -63,6 +63,9 @@ void sim_store_shared(SimWarp *w, const int32_t *off, uint32_t mask, const void 
 // kind is an AtomicKind, dtype a DType; old may be NULL.
 void sim_atomic_global(SimWarp *w, void *base, const int64_t *off, uint32_t mask, int32_t kind,
                        int32_t dtype, const void *value, void *old, uint64_t span);
+// Elements of `bytes`; expected_old: in what is expected, out what was there (0 where not in mask).
+void sim_cas_global(SimWarp *w, void *base, const int64_t *off, uint32_t mask, int32_t bytes,
+                    const void *value, void *expected_old, uint64_t span);
 
 // 16-byte rows of 8x8 matrices of 16-bit elements: lane 8*i + r gives the offset of row r of matrix
 // i. dst[i * 32 + lane].

@@ -79,6 +79,7 @@ static Scalar float_combine(AtomicKind kind, Scalar a, Scalar b) {
     case ATOMIC_OR:
     case ATOMIC_XOR:
     case ATOMIC_XCHG:
+    case ATOMIC_CAS: // sim_cas_global
     case ATOMIC_COUNT:
         break;
     }
@@ -108,6 +109,7 @@ static Scalar int_combine(AtomicKind kind, Scalar a, Scalar b) {
         r = x ^ y;
         break;
     case ATOMIC_XCHG:
+    case ATOMIC_CAS:
     case ATOMIC_COUNT:
         break;
     }
@@ -129,5 +131,21 @@ void sim_atomic_global(SimWarp *w, void *base, const int64_t *off, uint32_t mask
         Scalar r = dtype_is_float(type) ? float_combine((AtomicKind)kind, a, b)
                                         : int_combine((AtomicKind)kind, a, b);
         scalar_store(p, 0, r);
+    }
+}
+
+void sim_cas_global(SimWarp *w, void *base, const int64_t *off, uint32_t mask, int32_t bytes,
+                    const void *value, void *expected_old, uint64_t span) {
+    for (int lane = 0; lane < SIM_LANES; lane++) {
+        uint8_t *seen = (uint8_t *)expected_old + lane * bytes, want[8];
+        memcpy(want, seen, (size_t)bytes);
+        memset(seen, 0, (size_t)bytes);
+        if (!(mask >> lane & 1))
+            continue;
+        uint8_t *p = (uint8_t *)((uintptr_t)base + (uintptr_t)off[lane]);
+        sim_global_check(w, lane, p, (uint32_t)bytes, true, "atomic", span);
+        memcpy(seen, p, (size_t)bytes);
+        if (memcmp(seen, want, (size_t)bytes) == 0)
+            memcpy(p, (const uint8_t *)value + lane * bytes, (size_t)bytes);
     }
 }

@@ -208,6 +208,7 @@ const TargetOps *target_ops_nvptx(void) {
         .load_global = nvptx_load_global,
         .store_global = nvptx_store_global,
         .atomic = nvptx_atomic,
+        .cas = nvptx_cas,
         .load_shared = nvptx_load_shared,
         .store_shared = nvptx_store_shared,
         .ldmatrix = nvptx_ldmatrix,

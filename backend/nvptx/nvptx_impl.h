@@ -43,6 +43,7 @@ void nvptx_cast(Target *t, DType from, DType to, int n, const Lane *in, Lane *ou
 // --- nvptx_memory.c ---
 void nvptx_load_global(Target *t, const Access *a, Ptr p, Lane pred, const Lane *fill, Lane *out);
 void nvptx_store_global(Target *t, const Access *a, Ptr p, Lane pred, const Lane *in);
+void nvptx_cas(Target *t, const Access *a, Ptr p, Lane pred, Lane expected, Lane v, Lane *old);
 void nvptx_atomic(Target *t, const Access *a, AtomicKind kind, Ptr p, Lane pred, Lane v, Lane *old);
 void nvptx_load_shared(Target *t, const Access *a, Shared p, Lane pred, Lane *out);
 void nvptx_store_shared(Target *t, const Access *a, Shared p, Lane pred, const Lane *in);

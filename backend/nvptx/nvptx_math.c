@@ -323,39 +323,6 @@ static V function_f32(Math *m, OpKind kind, unsigned flags, V x, V y) {
     return NULL;
 }
 
-// Philox 4x32-10 as in ir/random.c: word i % 4 of block i / 4 under key `seed`.
-static V philox(Target *t, V seed, V index) {
-    LLVMBuilderRef b = t->builder;
-    LLVMTypeRef i64 = target_int(t, 64);
-    seed = LLVMBuildIntCast2(b, seed, i64, false, "");
-    index = LLVMBuildIntCast2(b, index, i64, true, "");
-    V counter = LLVMBuildLShr(b, index, nvptx_const(t, 64, 2), "");
-    V high = nvptx_const(t, 64, 32), zero = nvptx_const(t, 32, 0);
-    V c[4] = {nvptx_resize(t, counter, 32),
-              nvptx_resize(t, LLVMBuildLShr(b, counter, high, ""), 32), zero, zero};
-    V k[2] = {nvptx_resize(t, seed, 32), nvptx_resize(t, LLVMBuildLShr(b, seed, high, ""), 32)};
-    for (int round = 0; round < 10; round++) {
-        V p0 = LLVMBuildMul(b, nvptx_const(t, 64, 0xD2511F53), nvptx_resize(t, c[0], 64), "");
-        V p1 = LLVMBuildMul(b, nvptx_const(t, 64, 0xCD9E8D57), nvptx_resize(t, c[2], 64), "");
-        V h0 = nvptx_resize(t, LLVMBuildLShr(b, p0, high, ""), 32),
-          h1 = nvptx_resize(t, LLVMBuildLShr(b, p1, high, ""), 32);
-        V n0 = LLVMBuildXor(b, LLVMBuildXor(b, h1, c[1], ""), k[0], "");
-        V n2 = LLVMBuildXor(b, LLVMBuildXor(b, h0, c[3], ""), k[1], "");
-        c[1] = nvptx_resize(t, p1, 32);
-        c[3] = nvptx_resize(t, p0, 32);
-        c[0] = n0;
-        c[2] = n2;
-        k[0] = LLVMBuildAdd(b, k[0], nvptx_const(t, 32, 0x9E3779B9), "");
-        k[1] = LLVMBuildAdd(b, k[1], nvptx_const(t, 32, 0xBB67AE85), "");
-    }
-    V word = nvptx_resize(t, LLVMBuildAnd(b, index, nvptx_const(t, 64, 3), ""), 32), r = c[3];
-    for (int i = 3; i-- > 0;) {
-        V is = LLVMBuildICmp(b, LLVMIntEQ, word, nvptx_const(t, 32, i), "");
-        r = LLVMBuildSelect(b, is, c[i], r, "");
-    }
-    return r;
-}
-
 static V function_f64(Math *m, OpKind kind, V x, V y) {
     LLVMTypeRef f64 = LLVMTypeOf(x);
     if (kind == OP_RCP)
@@ -376,8 +343,6 @@ Lane nvptx_arith(Target *t, OpKind kind, uint8_t sub, DType dtype, unsigned flag
                  const Lane *args) {
     Math m = {
         .t = t, .b = t->builder, .f32 = LLVMFloatTypeInContext(t->llvm), .i32 = target_int(t, 32)};
-    if (kind == OP_RAND)
-        return (Lane){philox(t, args[0].v, args[1].v)};
     if (!dtype_is_float(dtype))
         return arith_generic(t, kind, sub, dtype, flags, args);
     bool two = op_info(kind)->nin > 1;

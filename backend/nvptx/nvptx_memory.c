@@ -246,13 +246,52 @@ static const char *atomic_type(AtomicKind kind, DType dtype) {
     return bits == 32 ? "u32" : "u64";
 }
 
+// An operation that there is no instruction for: compare-and-swap until nobody came between.
+static V atomic_loop(Target *t, const Access *a, AtomicKind kind, Ptr p, Lane pred, Lane v) {
+    static const OpKind ops[ATOMIC_COUNT] = {
+        [ATOMIC_ADD] = OP_ADD, [ATOMIC_MAX] = OP_MAX, [ATOMIC_MIN] = OP_MIN};
+    LLVMBuilderRef b = t->builder;
+    LLVMTypeRef type = target_type(t, a->dtype), bits = target_int(t, element_bits(a->dtype));
+    Lane zero = {LLVMConstNull(type)}, all = {NULL}, first;
+    nvptx_cas(t, a, p, pred, zero, zero, &first); // reads: 0 becomes 0
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
+    LLVMBasicBlockRef again = LLVMAppendBasicBlockInContext(t->llvm, t->function, "again");
+    LLVMBasicBlockRef done = LLVMAppendBasicBlockInContext(t->llvm, t->function, "done");
+    if (always(pred))
+        LLVMBuildBr(b, again);
+    else
+        LLVMBuildCondBr(b, pred.v, again, done);
+    LLVMPositionBuilderAtEnd(b, again);
+    Lane seen, old = {LLVMBuildPhi(b, type, "")};
+    Lane next = nvptx_arith(t, ops[kind], 0, a->dtype, 0, (Lane[]){old, v});
+    nvptx_cas(t, a, p, all, old, next, &seen);
+    V same = LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildBitCast(b, seen.v, bits, ""),
+                           LLVMBuildBitCast(b, old.v, bits, ""), "");
+    LLVMBasicBlockRef latch = LLVMGetInsertBlock(b);
+    LLVMAddIncoming(old.v, (V[]){first.v, seen.v}, (LLVMBasicBlockRef[]){before, latch}, 2);
+    LLVMBuildCondBr(b, same, done, again);
+    LLVMPositionBuilderAtEnd(b, done);
+    V result = LLVMBuildPhi(b, type, "");
+    LLVMAddIncoming(result, (V[]){seen.v, zero.v}, (LLVMBasicBlockRef[]){latch, before},
+                    always(pred) ? 1 : 2);
+    return result;
+}
+
 void nvptx_atomic(Target *t, const Access *a, AtomicKind kind, Ptr p, Lane pred, Lane v,
                   Lane *old) {
-    static const char *const names[ATOMIC_COUNT] = {"add", "max", "min", "and",
-                                                    "or",  "xor", "exch"};
+    static const char *const names[ATOMIC_COUNT] = {"add", "max", "min",  "and",
+                                                    "or",  "xor", "exch", "cas"};
     const char *type = atomic_type(kind, a->dtype);
     int bits = element_bits(a->dtype);
-    if (!type || (a->dtype == DT_BF16 && t->desc->sm < 90)) {
+    bool instruction = type && !(a->dtype == DT_BF16 && t->desc->sm < 90);
+    bool arithmetic = kind == ATOMIC_ADD || kind == ATOMIC_MAX || kind == ATOMIC_MIN;
+    if (!instruction && arithmetic && bits >= 16) {
+        V seen = atomic_loop(t, a, kind, p, pred, v);
+        if (old)
+            old->v = seen;
+        return;
+    }
+    if (!instruction) {
         target_fail(t, "atomic.%s of %s", names[kind], dtype_name(a->dtype));
         if (old)
             old->v = LLVMGetUndef(target_type(t, a->dtype));
@@ -276,6 +315,28 @@ void nvptx_atomic(Target *t, const Access *a, AtomicKind kind, Ptr p, Lane pred,
     snprintf(constraints, sizeof constraints, "=%s,0,%s,l%s,~{memory}", c, c, guarded ? ",b" : "");
     V args[4] = {LLVMConstNull(LLVMTypeOf(word)), word, pointer, pred.v};
     V r = nvptx_asm(t, LLVMTypeOf(word), text, constraints, guarded ? 4 : 3, args, true);
+    if (old)
+        nvptx_unpack(t, a->dtype, 1, r, old);
+}
+
+void nvptx_cas(Target *t, const Access *a, Ptr p, Lane pred, Lane expected, Lane v, Lane *old) {
+    int bits = element_bits(a->dtype);
+    if (bits < 16) {
+        target_fail(t, "atomic.cas of %s", dtype_name(a->dtype));
+        if (old)
+            old->v = LLVMGetUndef(target_type(t, a->dtype));
+        return;
+    }
+    const char *c = bits == 64 ? "l" : bits == 32 ? "r" : "h";
+    V want = nvptx_pack(t, a->dtype, 1, &expected), next = nvptx_pack(t, a->dtype, 1, &v);
+    bool guarded = !always(pred);
+    char text[160], constraints[64];
+    snprintf(text, sizeof text, "%satom.relaxed.gpu.global.cas.b%d $0, [$4+%lld], $2, $3;",
+             guarded ? "@$5 " : "", bits, (long long)p.imm);
+    snprintf(constraints, sizeof constraints, "=%s,0,%s,%s,l%s,~{memory}", c, c, c,
+             guarded ? ",b" : "");
+    V args[5] = {LLVMConstNull(LLVMTypeOf(want)), want, next, pointer_of(t, p, false), pred.v};
+    V r = nvptx_asm(t, LLVMTypeOf(want), text, constraints, guarded ? 5 : 4, args, true);
     if (old)
         nvptx_unpack(t, a->dtype, 1, r, old);
 }
