@@ -319,14 +319,13 @@ class Options(ctypes.Structure):  # FuseOptions of fusec.h
                 "time",
                 "explain",
                 "line_info",
-                "werror",
-                "werror_perf",
                 "no_perf_notes",
             )
         ]
         + [("opt_level", ctypes.c_int)]
         + [(name, ctypes.c_char_p) for name in ("dump", "passes", "stop_after")]
         + [("color", ctypes.c_bool), ("message", ctypes.c_void_p), ("user", ctypes.c_void_p)]
+        + [("warnings", ctypes.c_void_p)]
     )
 
 

@@ -236,6 +236,17 @@ static void note_internal(FuseResult *r) {
         r->internal |= diag_id(diags_at(r->diags, i)) == DIAG_INTERNAL;
 }
 
+// Gives the first flag that names nothing, or NULL.
+static const char *warning_levels(const FuseOptions *o, DiagOptions *out) {
+    *out = (DiagOptions){0};
+    if (o->no_perf_notes)
+        diag_options_flag(out, "no-perf");
+    for (int i = 0; o->warnings && o->warnings[i]; i++)
+        if (!diag_options_flag(out, o->warnings[i]))
+            return o->warnings[i];
+    return NULL;
+}
+
 FuseResult *fuse_compile(const FuseOptions *options, const char *name, const char *source,
                          size_t len) {
     FuseResult *r = calloc(1, sizeof *r);
@@ -248,11 +259,14 @@ FuseResult *fuse_compile(const FuseOptions *options, const char *name, const cha
     r->messages = "";
     r->interner = interner_new(r->arena);
     r->sources = source_map_new(r->arena);
-    DiagOptions diag_options = {.no_perf = r->options.no_perf_notes,
-                                .werror = r->options.werror,
-                                .werror_perf = r->options.werror_perf};
+    DiagOptions diag_options;
+    const char *wrong = warning_levels(&r->options, &diag_options);
     r->diags = diags_new(r->arena, r->sources, &diag_options);
-    r->ok = compile_steps(r, source ? source : "", source ? len : 0) && !diags_has_errors(r->diags);
+    if (wrong)
+        diag_add(r->diags, DIAG_BAD_WARNING, (Span){0}, "-W%s names no warning or performance note",
+                 wrong);
+    r->ok = !wrong && compile_steps(r, source ? source : "", source ? len : 0) &&
+            !diags_has_errors(r->diags);
     if (!r->ok)
         r->noutput = 0;
     diags_print(r->diags, result_say, r);

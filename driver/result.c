@@ -79,6 +79,14 @@ const char *fuse_pass_at(int i) {
     return i >= 0 && i < PASS_COUNT ? pass_name((PassId)i) : NULL;
 }
 
+const char *fuse_diagnostic_at(int i) {
+    return i >= 0 && i < DIAG_COUNT_ ? diag_id_name((DiagId)i) : NULL;
+}
+
+bool fuse_is_warning_flag(const char *flag) {
+    return diag_options_flag(&(DiagOptions){0}, flag);
+}
+
 const char *fuse_explain_error(const char *id) {
     DiagId d;
     if (!diag_id_parse(id, &d))

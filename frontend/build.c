@@ -105,11 +105,19 @@ static bool overflows(OpKind op, DType type, int64_t a, int64_t b) {
     return dtype_is_signed(type) && (over || numeric_wrap(type, exact) != exact);
 }
 
+static void report_overflow(Fe *fe, DType type, Span span) {
+    Diag *d = fe_error(fe, DIAG_OVERFLOW, span, "this constant leaves the range of %s and wraps",
+                       dtype_name(type));
+    if (!span_is_none(fe->sides[0]) && dtype_bits(type) < 64)
+        diag_hint(fe->diags, d, "compute in a wider type: `%s`",
+                  cast_text(fe, fe->sides[0], DT_I64));
+}
+
 static void warn_overflow(Fe *fe, OpKind op, DType type, Val a, Val b, Span span) {
     int64_t x, y;
     if (val_const_int(a, &x) && val_const_int(b, &y) && dtype_is_integer(type) &&
         overflows(op, type, x, y))
-        fe_error(fe, DIAG_OVERFLOW, span, "this constant overflows %s", dtype_name(type));
+        report_overflow(fe, type, span);
 }
 
 static bool fold_literals(OpKind op, Val x, Val y, Val *out) {

@@ -68,12 +68,21 @@ DType builtin_float(Fe *fe, Val v, const BuiltinCall *c, uint32_t i) {
     return DT_NONE;
 }
 
+/* Whether the 0 that is read outside a tensor becomes something else. */
+static bool is_nonzero_at_zero(OpKind op) {
+    return op == OP_EXP || op == OP_EXP2 || op == OP_LOG || op == OP_LOG2 || op == OP_COS ||
+           op == OP_RSQRT || op == OP_RCP;
+}
+
 static Val math_call(Fe *fe, BuiltinCall *c) {
     DType type = builtin_float(fe, c->arg[0], c, 0);
     if (type == DT_NONE)
         return val_poison();
     fe->hint = c->hint;
-    return build_unary(fe, c->row->op, c->arg[0], type, c->e->span);
+    Val r = build_unary(fe, c->row->op, c->arg[0], type, c->e->span);
+    if (is_nonzero_at_zero(c->row->op))
+        doubt_outside(fe, c->arg[0], axes_none(), c->row->name, c->e->span, r);
+    return r;
 }
 
 static Val pow_call(Fe *fe, BuiltinCall *c) {

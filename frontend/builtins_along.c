@@ -59,7 +59,10 @@ Val builtin_reduce(Fe *fe, BuiltinCall *c) {
         v = retyped(fe, v, DT_INDEX, c->e->span);
     else if (adds)
         v = retyped(fe, v, dtype_promote(type), c->e->span);
-    return reduce_value(fe, c, kind, v);
+    Val r = reduce_value(fe, c, kind, v);
+    if (kind != RED_SUM && kind != RED_ANY)
+        doubt_outside(fe, v, c->axes, c->row->name, c->e->span, r);
+    return r;
 }
 
 /* The number of elements inside the named axes, as a float. */
@@ -93,6 +96,7 @@ Val builtin_mean(Fe *fe, BuiltinCall *c, bool variance) {
         return val_poison();
     v = retyped(fe, v, type, c->e->span);
     Val mean = mean_value(fe, c, v, type, variance ? NULL : c->hint);
+    doubt_outside(fe, v, c->axes, c->row->name, c->e->span, mean);
     if (!variance)
         return mean;
     Val d = build_binary(fe, OP_SUB, v, mean, type, c->e->span);
@@ -121,6 +125,7 @@ Val builtin_arg(Fe *fe, BuiltinCall *c) {
                                         .types = types,
                                         .naxes = (uint16_t)c->naxes,
                                         .axes = c->axis});
+    doubt_outside(fe, v, c->axes, c->row->name, c->e->span, val_of(op->res[0]));
     if (c->naxes == 1)
         return val_of(op->res[0]);
     Val t = {.kind = VAL_TUPLE,
@@ -152,6 +157,8 @@ Val builtin_scan(Fe *fe, BuiltinCall *c) {
                                         .names = &c->hint,
                                         .naxes = (uint16_t)c->naxes,
                                         .axes = c->axis});
+    if (kind != SCAN_SUM)
+        doubt_outside(fe, v, c->axes, c->row->name, c->e->span, val_of(op->res[0]));
     return val_of(op->res[0]);
 }
 

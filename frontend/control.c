@@ -500,11 +500,25 @@ static void while_loop(Fe *fe, const Stmt *s, const Carried *carried) {
     carry_leave(fe, carried, op);
 }
 
+/* The body of a loop whose head is wrong: its other errors count. */
+static void wrong_loop(Fe *fe, const Block *body) {
+    uint32_t mark;
+    scope_open(fe, &mark);
+    flags_add(fe, body);
+    stmt_block(fe, body);
+    scope_close(fe, mark);
+}
+
 void stmt_while(Fe *fe, const Stmt *s) {
     Val c = scalar_condition(fe, s->while_.test, "while");
     bool known;
-    if (!val_ok(c) || (val_const_bool(c, &known) && !known))
+    if (!val_ok(c)) {
+        wrong_loop(fe, s->while_.body);
         return;
+    }
+    if (val_const_bool(c, &known) && !known)
+        return;
+    doubt_while(fe, s);
     StrVec assigned = {0};
     Carried carried = {0};
     block_assigned(fe->arena, s->while_.body, &assigned);

@@ -32,7 +32,6 @@ Val const_value(Fe *fe, Global g, Span span) {
 }
 
 static Val entry_value(Fe *fe, Entry *entry, Name name) {
-    entry->used = true;
     switch (entry->kind) {
     case ENTRY_LET:
         return entry->val;

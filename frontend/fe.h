@@ -91,9 +91,7 @@ typedef struct Entry {
     Tensor *tensor;
     DType dtype; /* TYPE, VAR */
     AxisSet axes;
-    bool used;
-    bool is_statement; /* declared by `axis` */
-    bool in_nest;      /* declared inside a `parallel` */
+    bool in_nest; /* declared inside a `parallel` */
 } Entry;
 
 /* How an axis is bound, for the race proof and for counting its elements. By axis id. */
@@ -113,6 +111,14 @@ typedef struct Access {
 } Access;
 
 typedef VEC(Access) AccessVec;
+
+/* A call that may take the 0 of a read outside for an element (doubt.c). */
+typedef struct Doubt {
+    const Op *load;
+    const char *name; /* of what is called */
+    Span span;        /* the call */
+    const Value *result;
+} Doubt;
 
 typedef struct Fe {
     Arena *arena;
@@ -138,6 +144,7 @@ typedef struct Fe {
     VEC(Value *) ragged; /* binders of the grid that are loops in it */
     Op *prologue;        /* the last op that defines a dim */
     AccessVec accesses;
+    VEC(Doubt) doubts;
     VEC(Value *) guards; /* conditions that hold here: of the open `if`s of the nest */
     uint32_t fn_level;
     const Decl *active[FN_DEPTH]; /* fns and consts being evaluated */
@@ -271,12 +278,25 @@ bool stmt_breaks(const Stmt *s);
 bool block_breaks(const Block *block);
 extern const char flag_stop[], flag_skip[];
 bool str_in(const StrVec *v, Str s);
+/* Every name in the expression, those of functions too. */
+void expr_names(Arena *arena, const Expr *e, StrVec *out);
+
+/* --- warnings (unused.c, doubt.c) --- */
+void unused_check(Fe *fe, const AstFile *file);
+/* `name` takes v, along these axes (elementwise: none), and gives `result`. */
+void doubt_outside(Fe *fe, Val v, AxisSet along, const char *name, Span span, Val result);
+void doubts_report(Fe *fe);
+void doubt_while(Fe *fe, const Stmt *s);
+void doubt_scatter(Fe *fe, const Value *v, Value *const *index, int rank, Span target, Span span);
 
 /* --- races (race.c) --- */
 /* Proves that `store` writes no element twice and sets `det`; reports where it cannot. True where
  * the proof needs a condition around the store. */
 bool race_check_store(Fe *fe, Tensor *t, Op *store, Value *const *index, AxisSet axes, Span span);
 void race_check_nest(Fe *fe, uint32_t first_access);
+/* The range of a binder's variable or of an axis's indices; false where it has none that is known.
+ */
+bool variable_range(Fe *fe, const Value *v, Value **lo, Value **hi);
 
 /* --- kernels (kernel.c, schedule.c, defines.c) --- */
 void kernel_lower(Fe *fe, const Decl *decl);

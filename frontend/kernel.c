@@ -436,7 +436,9 @@ static void warn_unwritten(Fe *fe) {
         if (e->kind != ENTRY_TENSOR || e->tensor->written || e->tensor->mem->kind != MEM_PARAM ||
             e->tensor->mem->mode != MODE_OUT)
             continue;
-        fe_error(fe, DIAG_UNWRITTEN, e->span, "the output `%s` is never written", e->name);
+        Diag *d =
+            fe_error(fe, DIAG_UNWRITTEN, e->span, "the output `%s` is never written", e->name);
+        diag_hint(fe->diags, d, "store to it: `%s = ...;`, or remove it", e->name);
     }
 }
 
@@ -448,6 +450,7 @@ static void lower_instance(Fe *fe, const Decl *decl, const Instance *instance) {
     fe->b = ir_builder_at_end(fe->kernel, fe->kernel->body);
     fe->names = fe->main;
     fe->entries.len = fe->axis_info.len = fe->accesses.len = fe->guards.len = 0;
+    fe->doubts.len = 0;
     fe->floor = fe->fn_level = fe->loops = fe->depth = 0;
     fe->nest = fe->prologue = NULL;
     fe->in_index = fe->too_large = false;
@@ -460,8 +463,10 @@ static void lower_instance(Fe *fe, const Decl *decl, const Instance *instance) {
     scope_open(fe, &mark);
     stmt_list(fe, &decl->kernel.body->stmts, 0);
     scope_close(fe, mark);
-    if (diags_error_count(fe->diags) == errors)
+    if (diags_error_count(fe->diags) == errors) {
         warn_unwritten(fe);
+        doubts_report(fe);
+    }
     schedule_lower(fe, decl, name);
     fe->module->nkernel--;
     /* A copy has its axes in the order of the text, whatever order they were made in. */

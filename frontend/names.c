@@ -27,11 +27,6 @@ void scope_open(Fe *fe, uint32_t *mark) {
 }
 
 void scope_close(Fe *fe, uint32_t mark) {
-    for (uint32_t i = mark; i < fe->entries.len; i++) {
-        const Entry *e = &fe->entries.data[i];
-        if (e->kind == ENTRY_AXIS && e->is_statement && !e->used)
-            fe_error(fe, DIAG_UNUSED_AXIS, e->span, "axis `%s` is never used", e->name);
-    }
     fe->entries.len = mark;
 }
 
@@ -278,7 +273,6 @@ Axis *axis_find(Fe *fe, Name name) {
         report_unknown(fe, name);
         return NULL;
     }
-    e->used = true;
     if (e->kind == ENTRY_AXIS || e->kind == ENTRY_DIM)
         return entry_axis(fe, e);
     if (e->kind == ENTRY_POISON)

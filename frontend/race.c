@@ -190,7 +190,7 @@ static bool is_variable(const Value *v) {
 
 /* --- ranges of variables -------------------------------------------------------------------- */
 
-static bool variable_range(Fe *fe, const Value *v, Value **lo, Value **hi) {
+bool variable_range(Fe *fe, const Value *v, Value **lo, Value **hi) {
     if (v->kind == VALUE_IOTA) {
         AxisInfo *info = axis_info(fe, v->axis);
         *lo = v->axis->is_dim ? ir_index(fe->kernel, 0) : info->lo;

@@ -232,7 +232,6 @@ void stmt_axis(Fe *fe, const AstBinder *b) {
     } else if (r->step) {
         fe_error(fe, DIAG_BAD_RANGE, r->step->span, "an axis has no step");
     } else if (other && other->kind == ENTRY_AXIS) {
-        other->used = true;
         axis = axis_in(fe, b, other->axis);
         lo = axis->lo;
         hi = axis->hi;
@@ -250,7 +249,6 @@ void stmt_axis(Fe *fe, const AstBinder *b) {
     if (!axis)
         return;
     e->axis = axis;
-    e->is_statement = true;
     *axis_info(fe, axis) = (AxisInfo){.axis = axis, .lo = lo, .hi = hi, .fn_level = fe->fn_level};
 }
 

@@ -249,6 +249,7 @@ void stmt_scatter(Fe *fe, const Stmt *s) {
     if (!check_value_axes(fe, t, v, axes, s->assign.value->span, target->span))
         return;
     int rank = t->mem->rank;
+    doubt_scatter(fe, v.v, index, rank, target->span, s->assign.value->span);
     index[rank] = v.v;
     MemRef ref = {.mem = t->mem, .first = 0, .nidx = (uint16_t)rank, .pos = -1};
     fe->b.span = s->span;

@@ -76,13 +76,77 @@ bool expr_mentions(const Expr *e, Str name) {
     return false;
 }
 
+void expr_names(Arena *arena, const Expr *e, StrVec *out) {
+    if (!e)
+        return;
+    switch (e->kind) {
+    case EXPR_NAME:
+        vec_push(arena, out, e->name.name.text);
+        break;
+    case EXPR_UNARY:
+        expr_names(arena, e->unary.value, out);
+        break;
+    case EXPR_BINARY:
+        expr_names(arena, e->binary.left, out);
+        expr_names(arena, e->binary.right, out);
+        break;
+    case EXPR_COND:
+        expr_names(arena, e->cond.test, out);
+        expr_names(arena, e->cond.yes, out);
+        expr_names(arena, e->cond.no, out);
+        break;
+    case EXPR_CAST:
+        expr_names(arena, e->cast.value, out);
+        break;
+    case EXPR_INDEX:
+        expr_names(arena, e->index.base, out);
+        for (uint32_t i = 0; i < e->index.entries.len; i++)
+            expr_names(arena, e->index.entries.data[i].value, out);
+        break;
+    case EXPR_ELSE:
+        expr_names(arena, e->otherwise.value, out);
+        expr_names(arena, e->otherwise.fill, out);
+        break;
+    case EXPR_CALL:
+        expr_names(arena, e->call.callee, out);
+        for (uint32_t i = 0; i < e->call.args.len; i++)
+            expr_names(arena, e->call.args.data[i].value, out);
+        break;
+    case EXPR_TUPLE:
+        for (uint32_t i = 0; i < e->tuple.len; i++)
+            expr_names(arena, e->tuple.data[i], out);
+        break;
+    case EXPR_ERROR:
+    case EXPR_INT:
+    case EXPR_FLOAT:
+    case EXPR_BOOL:
+    case EXPR_INF:
+    case EXPR_NAN:
+    case EXPR_STRING:
+        break;
+    }
+}
+
+/* The variable or tensor that a statement writes. */
+static void target_assigned(Arena *arena, const Expr *target, StrVec *out) {
+    const Expr *base = target->kind == EXPR_INDEX ? target->index.base : target;
+    if (base->kind == EXPR_NAME && !str_in(out, base->name.name.text))
+        vec_push(arena, out, base->name.name.text);
+}
+
 void stmt_assigned(Arena *arena, const Stmt *s, StrVec *out) {
     if (!s)
         return;
     switch (s->kind) {
     case STMT_ASSIGN:
-        if (s->assign.target->kind == EXPR_NAME && !str_in(out, s->assign.target->name.name.text))
-            vec_push(arena, out, s->assign.target->name.name.text);
+    case STMT_ATOMIC:
+    case STMT_SCATTER:
+        target_assigned(arena, s->assign.target, out);
+        break;
+    case STMT_LET:
+        for (uint32_t i = 0; i < s->let.len; i++)
+            if (s->let.data[i].target)
+                target_assigned(arena, s->let.data[i].target, out);
         break;
     case STMT_PARALLEL:
     case STMT_FOR:
@@ -103,13 +167,10 @@ void stmt_assigned(Arena *arena, const Stmt *s, StrVec *out) {
         vec_push(arena, out, flag_stop);
         vec_push(arena, out, flag_skip);
         break;
-    case STMT_LET:
     case STMT_VAR:
     case STMT_AXIS:
     case STMT_TEMP:
     case STMT_RETURN:
-    case STMT_ATOMIC:
-    case STMT_SCATTER:
     case STMT_EXPR:
         break;
     }

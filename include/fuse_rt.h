@@ -142,6 +142,8 @@ typedef struct FuseRtBuild {
     // (errors) and fuse_rt_module_messages (the rest).
     void (*message)(void *user, const char *text, size_t len);
     void *user;
+    // What stands behind -W of `fusec`, NULL-terminated: "error", "no-ID", "error=ID"; may be NULL
+    const char *const *warnings;
 } FuseRtBuild;
 
 // Compiles .fk source for the device and loads it. `name` is shown in diagnostics.

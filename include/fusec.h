@@ -34,15 +34,18 @@ typedef struct FuseOptions {
     const char *const *includes; // import folders, NULL-terminated; may be NULL
     const char *kernel;          // only this kernel of the file; NULL: all
     bool no_fuse, fast_math, deterministic, debug, check, time, explain, line_info;
-    bool werror, werror_perf, no_perf_notes;
-    int opt_level;    // 0..3; `fusec`, the runtime and fuse_compile(NULL, ...) take 2 by default
-    const char *dump; // pass name, "all", "generic"; NULL: none
+    bool no_perf_notes; // as "no-perf" in `warnings`
+    int opt_level;      // 0..3; `fusec`, the runtime and fuse_compile(NULL, ...) take 2 by default
+    const char *dump;   // pass name, "all", "generic"; NULL: none
     const char *passes, *stop_after;
     bool color; // diagnostics with colour
     // Called with each diagnostic's text, dump or timing as it is made; may be NULL (then they are
     // collected).
     void (*message)(void *user, const char *text, size_t len);
     void *user;
+    // What stands behind -W, in order, NULL-terminated: "error", "no-ID", "error=ID", "ID", where
+    // ID is that of a warning or performance note, or "perf". May be NULL.
+    const char *const *warnings;
 } FuseOptions;
 
 typedef struct FuseResult FuseResult;
@@ -102,6 +105,8 @@ FUSEC_API const char *fuse_target_at(int i); // names of the targets, NULL at th
 FUSEC_API const char *fuse_pass_at(int i);   // names of the passes, NULL at the end
 // The longer explanation of a diagnostic id, or NULL.
 FUSEC_API const char *fuse_explain_error(const char *id);
+FUSEC_API const char *fuse_diagnostic_at(int i);       // ids of diagnostics, NULL at the end
+FUSEC_API bool fuse_is_warning_flag(const char *flag); // whether `warnings` takes it
 
 #ifdef __cplusplus
 }

@@ -98,6 +98,7 @@ class _Build(ctypes.Structure):
         ]
         + [(flag, ctypes.c_bool) for flag in _FLAGS]
         + [("opt_level", ctypes.c_int), ("message", ctypes.c_void_p), ("user", ctypes.c_void_p)]
+        + [("warnings", ctypes.POINTER(ctypes.c_char_p))]
     )
 
 
@@ -423,7 +424,7 @@ class Device(_Owner):
 
         build: defines={"T": "bf16", "kernel.NAME": 4}, includes=[folders], kernel="only this one",
         target="sm_80", opt_level=1..3, and the switches no_fuse, fast_math, deterministic, debug, check,
-        line_info, no_perf_notes.
+        line_info, no_perf_notes. warnings=["error", "no-overflow"]: what stands behind -W of fusec.
         """
         handle = ctypes.c_void_p()
         options, _keep = _build(**build)
@@ -443,7 +444,7 @@ class Device(_Owner):
         return f"<fuse_rt.Device {self.name} ({self.target})>"
 
 
-def _build(defines=None, includes=None, kernel=None, target=None, opt_level=0, **flags):
+def _build(defines=None, includes=None, kernel=None, target=None, opt_level=0, warnings=(), **flags):
     unknown = sorted(set(flags) - set(_FLAGS))
     if unknown:
         raise TypeError(f"unknown build option `{unknown[0]}`; there are {', '.join(_FLAGS)}")
@@ -459,7 +460,9 @@ def _build(defines=None, includes=None, kernel=None, target=None, opt_level=0, *
     folder_array = (ctypes.c_char_p * (len(folders) + 1))(*folders, None)
     b.defines = ctypes.cast(array, ctypes.POINTER(ctypes.c_char_p))
     b.includes = ctypes.cast(folder_array, ctypes.POINTER(ctypes.c_char_p))
-    return b, (array, folder_array)
+    flag_array = (ctypes.c_char_p * (len(warnings) + 1))(*(flag.encode() for flag in warnings), None)
+    b.warnings = ctypes.cast(flag_array, ctypes.POINTER(ctypes.c_char_p))
+    return b, (array, folder_array, flag_array)
 
 
 def _stream_handle(stream):

@@ -197,6 +197,7 @@ static FuseOptions compile_options(const FuseDevice *d, const FuseRtBuild *b) {
     o.no_perf_notes = b->no_perf_notes;
     o.message = b->message;
     o.user = b->user;
+    o.warnings = b->warnings;
     if (b->target)
         o.target = b->target;
     if (b->opt_level > 0)

@@ -5,6 +5,8 @@
  */
 #include "frontend_support.h"
 
+#include <dirent.h>
+
 typedef struct Golden {
     const char *name; /* of the golden, and of <name>.fk in examples/ or beside the golden */
     const char *defines[6];
@@ -70,6 +72,53 @@ Test(frontend_golden, corpus_verifies) {
         cr_expect(f.module->nkernel > 0, "%s", path);
         front_free(&f);
     }
+}
+
+/* No warning fires on what is meant as it stands. */
+static void check_quiet(const char *folder, const char *name) {
+    static const char *const values[] = {"D=64", "PS=16", "R=8", "causal=true",
+                                         "S=16", "N=64",  "E=8", "CH=64"};
+    Front f = front_new();
+    char *path = arena_printf(f.arena, "%s/%s", folder, name);
+    char *text = front_read(f.arena, path);
+    cr_assert_not_null(text, "%s", path);
+    const char *defines[9] = {0};
+    for (int k = 0, n = 0; k < 8; k++) {
+        const char *start =
+            arena_strndup(f.arena, values[k], (size_t)(strchr(values[k], '=') - values[k]));
+        if (strstr(text, arena_printf(f.arena, "<%s: ", start)) ||
+            strstr(text, arena_printf(f.arena, ", %s: ", start)))
+            defines[n++] = values[k];
+    }
+    front_lower(&f, path, text, &(FrontendOptions){.defines = defines});
+    for (uint32_t k = 0; k < diags_count(f.diags); k++) {
+        const Diag *d = diags_at(f.diags, k);
+        cr_expect(diag_severity(d) != DIAG_SEVERITY_WARNING, "%s: %s: %s", path,
+                  diag_id_name(diag_id(d)), diag_message(d));
+    }
+    front_free(&f);
+}
+
+Test(frontend_golden, nothing_warns) {
+    static const char *const folders[] = {"examples", "stdlib/std", "tests/corpus/parse",
+                                          "tests/corpus/frontend"};
+    int files = 0;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        char path[512];
+        snprintf(path, sizeof path, FUSE_SOURCE_DIR "/%s", folders[i]);
+        DIR *dir = opendir(path);
+        cr_assert_not_null(dir, "%s", path);
+        for (struct dirent *e; (e = readdir(dir));) {
+            /* features.fk is for the parser alone: its names mean nothing. */
+            if (strlen(e->d_name) < 4 || strcmp(e->d_name + strlen(e->d_name) - 3, ".fk") ||
+                !strcmp(e->d_name, "features.fk"))
+                continue;
+            check_quiet(folders[i], e->d_name);
+            files++;
+        }
+        closedir(dir);
+    }
+    cr_expect(files >= 25, "%d files", files);
 }
 
 Test(frontend_golden, instances_and_names) {

@@ -151,15 +151,48 @@ Test(diag, warning_options) {
     Lang lang = lang_new();
     FileId a = add(&lang, "a.fk", "x");
     Span span = span_of(&lang, a, "x");
-    Diags *strict = diags_new(lang.arena, lang.sources, &(DiagOptions){.werror = true});
+    DiagOptions options = {0};
+    cr_assert(diag_options_flag(&options, "error"));
+    Diags *strict = diags_new(lang.arena, lang.sources, &options);
     diag_add(strict, DIAG_STRAY_DOC, span, "w");
     cr_assert(diags_has_errors(strict));
     cr_assert_eq(diag_severity(diags_at(strict, 0)), DIAG_SEVERITY_ERROR);
-    Diags *quiet = diags_new(lang.arena, lang.sources, &(DiagOptions){.no_warnings = true});
+    cr_assert(diag_options_flag(&options, "no-stray-doc"));
+    Diags *quiet = diags_new(lang.arena, lang.sources, &options);
     diag_add(quiet, DIAG_STRAY_DOC, span, "w");
     cr_assert_eq(diags_count(quiet), 0);
     cr_assert(!diags_has_errors(quiet));
     lang_free(&lang);
+}
+
+static void check_flags(const char *const *flags, DiagId id, DiagLevel level) {
+    DiagOptions options = {0};
+    for (int i = 0; flags[i]; i++)
+        cr_expect(diag_options_flag(&options, flags[i]), "%s", flags[i]);
+    cr_expect_eq(options.level[id], level, "%s: %d", flags[0], options.level[id]);
+}
+
+/* -W: one id, all performance notes, all warnings; the last one counts, off stays off. */
+Test(diag, flags) {
+    check_flags((const char *const[]){"no-overflow", NULL}, DIAG_OVERFLOW, DIAG_LEVEL_OFF);
+    check_flags((const char *const[]){"no-overflow", NULL}, DIAG_UNWRITTEN, DIAG_LEVEL_ON);
+    check_flags((const char *const[]){"no-overflow", "error", NULL}, DIAG_OVERFLOW, DIAG_LEVEL_OFF);
+    check_flags((const char *const[]){"error", "overflow", NULL}, DIAG_OVERFLOW, DIAG_LEVEL_ON);
+    check_flags((const char *const[]){"no-overflow", "error=overflow", NULL}, DIAG_OVERFLOW,
+                DIAG_LEVEL_ERROR);
+    check_flags((const char *const[]){"error", NULL}, DIAG_UNWRITTEN, DIAG_LEVEL_ERROR);
+    check_flags((const char *const[]){"error", NULL}, DIAG_STREAMED, DIAG_LEVEL_ON);
+    check_flags((const char *const[]){"error=perf", NULL}, DIAG_STREAMED, DIAG_LEVEL_ERROR);
+    check_flags((const char *const[]){"no-perf", NULL}, DIAG_NO_MATRIX_UNIT, DIAG_LEVEL_OFF);
+    check_flags((const char *const[]){"no-perf", "no-matrix-unit", NULL}, DIAG_NO_MATRIX_UNIT,
+                DIAG_LEVEL_ON);
+    check_flags((const char *const[]){"no-no-matrix-unit", NULL}, DIAG_NO_MATRIX_UNIT,
+                DIAG_LEVEL_OFF);
+    /* Errors and remarks have no levels. */
+    static const char *const wrong[] = {"race",   "no-race", "error=fused", "no-such",
+                                        "errors", "",        "no-",         "error="};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        cr_expect(!diag_options_flag(&(DiagOptions){0}, wrong[i]), "%s", wrong[i]);
 }
 
 Test(diag, ids) {

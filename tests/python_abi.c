@@ -42,6 +42,7 @@ static const Member members[] = {
     MEMBER(FuseRtBuild, opt_level),
     MEMBER(FuseRtBuild, message),
     MEMBER(FuseRtBuild, user),
+    MEMBER(FuseRtBuild, warnings),
     SIZE(FuseRtDim),
     MEMBER(FuseRtDim, name),
     MEMBER(FuseRtDim, value),

@@ -54,7 +54,7 @@ Test(tools_cli, wrong_use) {
         {"-D", "option '-D' needs a value: -D NAME=VALUE"},
         {"-D NAME a.fk", "-D takes NAME=VALUE, not 'NAME'"},
         {"-W a.fk", "option '-W' needs its text directly after it"},
-        {"-Wfoo a.fk", "unknown warning option '-Wfoo'"},
+        {"-Wfoo a.fk", "-Wfoo names nothing: write -Werror, -Wno-ID or -Werror=ID"},
         {"-O7 a.fk", "-O takes a level from 0 to 3, not '7'"},
         {"--target=sm_81 a.fk", "unknown target 'sm_81'"},
         {"--dump=nope a.fk", "--dump: there is no pass 'nope'; the passes are simplify, fuse, "},
@@ -76,7 +76,11 @@ Test(tools_cli, wrong_use) {
         {"run", "no input file"},
         {"run --device=gpu a.fk", "option '--device' takes one of cpu|sim|eval|cuda, not 'gpu'"},
         {"a.fk b.fk", "one input file at a time"},
+        {"run -Wno-race a.fk", "-Wno-race names nothing"}, // an error stays one
         {"--explain-error=nothing-such", "unknown diagnostic 'nothing-such'"},
+        {"--explain-error=xyz", "--explain-error without an id lists them all"},
+        {"--explain-error unused", "; near it are unused-value, unused-name, unused-axis"},
+        {"--explain-error axes-missmatch", "axes-mismatch"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         check_outcome(rows[i][0], EXIT_USAGE, rows[i][1]);
@@ -87,6 +91,9 @@ Test(tools_cli, information) {
     check_outcome("--help", EXIT_OK, "usage: fusec [OPTION...] FILE.fk");
     check_outcome("--help", EXIT_OK, "optimisation level, 0 to 3 (default 2)");
     check_outcome("run --help", EXIT_OK, "--device=cpu|sim|eval|cuda");
+    check_outcome("--explain-error", EXIT_OK, "axes-mismatch\n");
+    check_outcome("--explain-error race", EXIT_OK, "by two of them");
+    check_outcome("--explain-error=race", EXIT_OK, "by two of them");
     check_outcome("-h", EXIT_OK, "5  no such device, or it failed");
     check_outcome("--help-man", EXIT_OK, ".TH FUSEC 1");
 }

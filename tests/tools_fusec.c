@@ -96,6 +96,54 @@ static void check_npy(const char *folder, const char *name, DType dtype, int64_t
     tensor_free(&t);
 }
 
+static void write_text(const char *folder, const char *name, const char *text, int mode) {
+    char path[160];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "w");
+    cr_assert(file);
+    fputs(text, file);
+    fclose(file);
+    cr_assert_eq(chmod(path, (mode_t)mode), 0);
+}
+
+// -W is the same for compiling and running: each id alone, all warnings, all performance notes.
+Test(tools_fusec, warning_flags) {
+    char *folder = folder_new();
+    write_text(folder, "w.fk",
+               "kernel k(x: f32[M, N], w: f32[N, K]) -> (y: f32[M, K]) {\n"
+               "    let unused = x * 2;\n"
+               "    y = dot[N](x, w);\n"
+               "}\n",
+               0644);
+    const char *const commands[] = {"w.fk --target=sm_80 -o w.ptx %s",
+                                    "run w.fk --device=cpu --random M=8,N=8,K=8 %s"};
+    for (int i = 0; i < 2; i++) {
+        char line[256];
+        const char *const warned[] = {"", "-Werror -Wunused-name", "-Wno-perf"};
+        for (int k = 0; k < 3; k++) {
+            snprintf(line, sizeof line, commands[i], warned[k]);
+            check_fusec(folder, line, EXIT_OK, "w.fk:2:9: warning[unused-name]: ");
+        }
+        const char *const failed[] = {"-Werror", "-Werror=unused-name", "-Wunused-name -Werror"};
+        for (int k = 0; k < 3; k++) {
+            snprintf(line, sizeof line, commands[i], failed[k]);
+            check_fusec(folder, line, EXIT_INPUT, "w.fk:2:9: error[unused-name]: ");
+        }
+        snprintf(line, sizeof line, commands[i], "-Wno-unused-name -Wno-perf -Werror | wc -l");
+        check_fusec(folder, line, EXIT_OK, i == 0 ? "0\n" : "");
+        snprintf(line, sizeof line, commands[i], "-Wno-race");
+        check_fusec(folder, line, EXIT_USAGE, "-Wno-race names nothing");
+    }
+    const char *perf = "w.fk --emit=tile --stop-after=layouts --target=sm_80 -Wno-unused-name ";
+    char line[256];
+    snprintf(line, sizeof line, "%s%s", perf, "-Werror=no-matrix-unit");
+    check_fusec(folder, line, EXIT_INPUT, "error[no-matrix-unit]");
+    snprintf(line, sizeof line, "%s%s", perf,
+             "-Werror=perf -Wno-no-matrix-unit >/dev/null | wc -l");
+    check_fusec(folder, line, EXIT_OK, "0\n");
+    folder_free(folder);
+}
+
 Test(tools_fusec, compiles_to_every_form) {
     char *folder = folder_new();
     check_fusec(folder, "k.fk --emit=ast", EXIT_OK, "kernel axpy");
@@ -298,16 +346,6 @@ Test(tools_fusec, wrong_arguments_of_run) {
         check_fusec(folder, "run k.fk:axpy --device=cuda --random=N=3", EXIT_DEVICE, "");
     cr_expect_eq(folder_count(folder), 3);
     folder_free(folder);
-}
-
-static void write_text(const char *folder, const char *name, const char *text, int mode) {
-    char path[160];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "w");
-    cr_assert(file);
-    fputs(text, file);
-    fclose(file);
-    cr_assert_eq(chmod(path, (mode_t)mode), 0);
 }
 
 // ptxas is a script here: what it is given, what is made of its file, and that nothing stays

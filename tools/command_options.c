@@ -43,22 +43,16 @@ static bool is_define(const char *text) {
     return *at == '=' && at[1];
 }
 
-static ExitCode add_warning(FuseOptions *fuse, const char *text) {
-    if (strcmp(text, "error") == 0)
-        fuse->werror = true;
-    else if (strcmp(text, "error=perf") == 0)
-        fuse->werror_perf = true;
-    else if (strcmp(text, "no-perf") == 0)
-        fuse->no_perf_notes = true;
-    else if (strncmp(text, "no-", 3) == 0 && text[3])
-        return command_fail(EXIT_USAGE, "-W%s is not supported yet; -Wno-perf is", text);
-    else
-        return command_fail(EXIT_USAGE, "unknown warning option '-W%s'", text);
-    return EXIT_OK;
+static ExitCode bad_warning(const char *text) {
+    return command_fail(
+        EXIT_USAGE,
+        "-W%s names nothing: write -Werror, -Wno-ID or -Werror=ID, where ID is that "
+        "of a warning or performance note (--explain-error lists them), or perf",
+        text);
 }
 
-static ExitCode add_use(CompilerOptions *out, const OptUse *use, size_t *defines,
-                        size_t *includes) {
+static ExitCode add_use(CompilerOptions *out, const OptUse *use, size_t *defines, size_t *includes,
+                        size_t *warnings) {
     FuseOptions *fuse = &out->fuse;
     switch (use->id) {
     case OPT_DEFINE:
@@ -81,7 +75,10 @@ static ExitCode add_use(CompilerOptions *out, const OptUse *use, size_t *defines
         fuse->check = true;
         break;
     case OPT_WARNING:
-        return add_warning(fuse, use->value);
+        if (!fuse_is_warning_flag(use->value))
+            return bad_warning(use->value);
+        out->warnings[(*warnings)++] = use->value;
+        break;
     case OPT_TARGET:
         fuse->target = use->value;
         break;
@@ -192,16 +189,18 @@ ExitCode compiler_options(CompilerOptions *out, const OptParse *opts) {
     *out = (CompilerOptions){.fuse = {.opt_level = 2, .message = print_message}};
     out->defines = calloc(opts->use_count + 1, sizeof *out->defines);
     out->includes = calloc(opts->use_count + 1, sizeof *out->includes);
-    if (!out->defines || !out->includes)
+    out->warnings = calloc(opts->use_count + 1, sizeof *out->warnings);
+    if (!out->defines || !out->includes || !out->warnings)
         return command_fail(EXIT_INTERNAL, "out of memory");
-    size_t defines = 0, includes = 0;
+    size_t defines = 0, includes = 0, warnings = 0;
     for (size_t i = 0; i < opts->use_count; i++) {
-        ExitCode code = add_use(out, &opts->uses[i], &defines, &includes);
+        ExitCode code = add_use(out, &opts->uses[i], &defines, &includes, &warnings);
         if (code != EXIT_OK)
             return code;
     }
     out->fuse.defines = out->defines;
     out->fuse.includes = out->includes;
+    out->fuse.warnings = out->warnings;
     out->fuse.color = isatty(STDERR_FILENO) && !getenv("NO_COLOR");
     ExitCode code = check_passes(&out->fuse);
     return code == EXIT_OK ? check_target(out->fuse.target) : code;
@@ -210,5 +209,6 @@ ExitCode compiler_options(CompilerOptions *out, const OptParse *opts) {
 void compiler_options_free(CompilerOptions *options) {
     free(options->defines);
     free(options->includes);
+    free(options->warnings);
     *options = (CompilerOptions){0};
 }

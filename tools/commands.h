@@ -16,7 +16,7 @@ void command_note(const char *format, ...) __attribute__((format(printf, 1, 2)))
 // The options that all commands hand to the compiler. The lists point into argv.
 typedef struct CompilerOptions {
     FuseOptions fuse;
-    const char **defines, **includes;
+    const char **defines, **includes, **warnings;
     char detected_target[16]; // what `fuse.target` points to when it was not given
 } CompilerOptions;
 

@@ -170,10 +170,49 @@ static bool is_one_file(const char *a, const char *b) {
     return strcmp(a, "-") != 0 && strcmp(b, "-") != 0 && file_is_same(a, b);
 }
 
-static ExitCode explain_error(const char *id) {
+static ExitCode list_diagnostics(FILE *out) {
+    for (int i = 0; fuse_diagnostic_at(i); i++)
+        fprintf(out, "%s\n", fuse_diagnostic_at(i));
+    return EXIT_OK;
+}
+
+// Ids that have a word of `id` in them, or begin alike: "did you mean".
+static ExitCode unknown_diagnostic(const char *id) {
+    char near[512] = "";
+    size_t used = 0;
+    for (int i = 0; fuse_diagnostic_at(i); i++) {
+        const char *known = fuse_diagnostic_at(i);
+        bool is_near = false;
+        for (const char *word = id; *word; word += strcspn(word, "-_ "), word += *word != '\0') {
+            size_t length = strcspn(word, "-_ ");
+            if (length < 3)
+                continue;
+            char part[8] = "";
+            memcpy(part, word, length < 4 ? length : 4);
+            is_near |= strstr(known, part) != NULL;
+        }
+        if (is_near && used < sizeof near)
+            used +=
+                (size_t)snprintf(near + used, sizeof near - used, "%s%s", used ? ", " : "", known);
+    }
+    if (used)
+        return command_fail(EXIT_USAGE, "unknown diagnostic '%s'; near it are %s", id, near);
+    return command_fail(EXIT_USAGE,
+                        "unknown diagnostic '%s'; --explain-error without an id lists "
+                        "them all",
+                        id);
+}
+
+// `--explain-error=ID`, or the id as the operand behind it.
+static ExitCode explain_error(const OptParse *opts) {
+    const char *id = opts_value(opts, OPT_EXPLAINERROR);
+    if (!id && opts->operand_count == 0)
+        return list_diagnostics(stdout);
+    if (!id)
+        id = opts->operands[0];
     const char *text = fuse_explain_error(id);
     if (!text)
-        return command_fail(EXIT_USAGE, "unknown diagnostic '%s'", id);
+        return unknown_diagnostic(id);
     printf("%s%s", text, *text && text[strlen(text) - 1] == '\n' ? "" : "\n");
     return EXIT_OK;
 }
@@ -219,9 +258,8 @@ static ExitCode compile_with(CompilerOptions *options, const OptParse *opts) {
 }
 
 ExitCode compile_command(const OptParse *opts) {
-    const char *id = opts_value(opts, OPT_EXPLAINERROR);
-    if (id)
-        return explain_error(id);
+    if (opts_has(opts, OPT_EXPLAINERROR))
+        return explain_error(opts);
     CompilerOptions options;
     ExitCode code = compiler_options(&options, opts);
     if (code == EXIT_OK)

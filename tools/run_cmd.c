@@ -81,10 +81,6 @@ static ExitCode check_options(Run *run) {
         tool_fail(&run->error, "--tolerance is for --compare");
         return EXIT_USAGE;
     }
-    if (run->options.fuse.werror || run->options.fuse.werror_perf) {
-        tool_fail(&run->error, "-Werror is not supported yet by 'fusec run'");
-        return EXIT_USAGE;
-    }
     // The runtime takes 0 for its default.
     if (run->options.fuse.opt_level == 0)
         run->options.fuse.opt_level = 1;

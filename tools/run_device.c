@@ -63,6 +63,7 @@ ExitCode run_device_open(RunDevice *out, const char *name, const RunSource *sour
         .opt_level = options->opt_level,
         .message = is_quiet ? drop_message : options->message,
         .user = options->user,
+        .warnings = options->warnings,
     };
     status = fuse_rt_module_from_source(out->device, source->path, source->text, source->length,
                                         &build, &out->module);

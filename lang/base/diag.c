@@ -73,17 +73,44 @@ Diags *diags_new(Arena *arena, const SourceMap *sources, const DiagOptions *opti
     return diags;
 }
 
-static DiagSeverity severity_under_options(const DiagOptions *options, DiagId id) {
-    DiagSeverity severity = rows[id].severity;
-    if ((severity == DIAG_SEVERITY_WARNING && options->werror) ||
-        (severity == DIAG_SEVERITY_PERF && options->werror_perf))
-        return DIAG_SEVERITY_ERROR;
-    return severity;
+/* --- options -------------------------------------------------------------------------------- */
+
+static bool has_level(DiagId id) {
+    return rows[id].severity == DIAG_SEVERITY_WARNING || rows[id].severity == DIAG_SEVERITY_PERF;
 }
 
-static bool is_silenced(const DiagOptions *options, DiagSeverity severity) {
-    return (severity == DIAG_SEVERITY_WARNING && options->no_warnings) ||
-           (severity == DIAG_SEVERITY_PERF && options->no_perf);
+static bool set_levels(DiagOptions *options, const char *name, DiagLevel level) {
+    DiagId id;
+    if (diag_id_parse(name, &id)) {
+        if (has_level(id))
+            options->level[id] = level;
+        return has_level(id);
+    }
+    if (strcmp(name, "perf") != 0)
+        return false;
+    for (uint32_t i = 0; i < DIAG_COUNT_; i++)
+        if (rows[i].severity == DIAG_SEVERITY_PERF)
+            options->level[i] = level;
+    return true;
+}
+
+bool diag_options_flag(DiagOptions *options, const char *flag) {
+    if (strncmp(flag, "error=", 6) == 0)
+        return set_levels(options, flag + 6, DIAG_LEVEL_ERROR);
+    if (strncmp(flag, "no-", 3) == 0 && set_levels(options, flag + 3, DIAG_LEVEL_OFF))
+        return true;
+    if (strcmp(flag, "error") != 0)
+        return set_levels(options, flag, DIAG_LEVEL_ON); /* the id may start with `no-` itself */
+    for (uint32_t i = 0; i < DIAG_COUNT_; i++)
+        if (rows[i].severity == DIAG_SEVERITY_WARNING && options->level[i] == DIAG_LEVEL_ON)
+            options->level[i] = DIAG_LEVEL_ERROR;
+    return true;
+}
+
+/* --- reports -------------------------------------------------------------------------------- */
+
+static DiagSeverity severity_under_options(const DiagOptions *options, DiagId id) {
+    return options->level[id] == DIAG_LEVEL_ERROR ? DIAG_SEVERITY_ERROR : rows[id].severity;
 }
 
 static bool is_known(const Diags *diags, const Diag *diag) {
@@ -103,7 +130,7 @@ Diag *diag_vadd(Diags *diags, DiagId id, Span span, const char *format, va_list 
     diag->severity = severity_under_options(&diags->options, id);
     diag->order = diags->list.len;
     diag->message = arena_vprintf(diags->arena, format, args);
-    if (is_silenced(&diags->options, diag->severity) || is_known(diags, diag))
+    if (diags->options.level[id] == DIAG_LEVEL_OFF || is_known(diags, diag))
         return diag;
     if (diag->severity == DIAG_SEVERITY_ERROR) {
         if (diags->errors++ >= diags->options.error_limit)

@@ -42,13 +42,19 @@ typedef enum DiagSeverity {
     DIAG_SEVERITY_NOTE
 } DiagSeverity;
 
+/* What becomes of the warnings or performance notes of one id. */
+typedef enum DiagLevel { DIAG_LEVEL_ON, DIAG_LEVEL_OFF, DIAG_LEVEL_ERROR } DiagLevel;
+
 typedef struct DiagOptions {
     uint32_t error_limit; /* errors kept; 0: the default, 50 */
-    bool no_perf;         /* -Wno-perf: drop performance notes */
-    bool no_warnings;     /* -w: drop warnings */
-    bool werror;          /* -Werror: warnings are errors */
-    bool werror_perf;     /* -Werror=perf: performance notes are errors */
+    DiagLevel level[DIAG_COUNT_];
 } DiagOptions;
+
+/* Applies what stands behind -W: `error` (every warning is an error), `no-ID`, `error=ID`, `ID` (a
+ * warning again). ID is that of a warning or a performance note, or `perf`, all of the latter.
+ * Flags apply in order, but `error` leaves off what is off. False, and nothing changed, where the
+ * text names no such id. */
+bool diag_options_flag(DiagOptions *options, const char *flag);
 
 typedef struct Diags Diags;
 typedef struct Diag Diag;
