@@ -70,10 +70,9 @@ static bool read_source(FuseResult *r, const char *text, size_t len) {
     }
     r->ast = lang_parse(r->arena, r->interner, r->sources, file, r->diags);
     result_time(r, "parse", start);
-    if (diags_has_errors(r->diags))
-        return false;
     if (r->options.emit == FUSE_EMIT_AST)
-        return true;
+        return !diags_has_errors(r->diags);
+    // After a syntax error too: what is wrong elsewhere in the file is said in the same run.
     start = seconds_now();
     FrontendOptions options = {.defines = r->options.defines,
                                .includes = r->options.includes,

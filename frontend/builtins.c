@@ -136,11 +136,16 @@ static Val choose_call(Fe *fe, BuiltinCall *c) {
     }
     Val r = c->arg[0];
     for (uint32_t i = 1; i < c->n; i++) {
+        if (c->n == 2)
+            sides_set(fe, builtin_span(c, 0), builtin_span(c, 1));
         DType type = val_meet(fe, r, c->arg[i], true, c->e->span, c->row->name);
+        sides_set(fe, (Span){0}, (Span){0});
         if (type == DT_NONE)
             return val_poison();
         if (type == DT_BOOL) {
-            fe_error(fe, DIAG_TYPE_MISMATCH, c->e->span, "`%s` of bools", c->row->name);
+            Diag *d = fe_error(fe, DIAG_TYPE_MISMATCH, c->e->span, "`%s` of bools", c->row->name);
+            bool or = c->row->op == OP_MAX || c->row->op == OP_FMAX;
+            diag_hint(fe->diags, d, "write `a %s b`", or ? "||" : "&&");
             return val_poison();
         }
         if (i + 1 == c->n)
@@ -156,8 +161,12 @@ bool builtin_integer(Fe *fe, BuiltinCall *c, uint32_t i) {
     Val v = c->arg[i];
     if (v.kind == VAL_LITERAL ? !v.is_float : dtype_is_integer(val_dtype(v)))
         return true;
-    fe_error(fe, DIAG_TYPE_MISMATCH, builtin_span(c, i), "`%s` needs an integer, this is %s",
-             c->row->name, val_text(fe, v));
+    Diag *d = fe_error(fe, DIAG_TYPE_MISMATCH, builtin_span(c, i),
+                       "`%s` needs an integer, this is %s", c->row->name, val_text(fe, v));
+    if (c->row->op == OP_CDIV)
+        diag_hint(fe->diags, d, "of floats write `ceil(a / b)`");
+    if (c->row->op == OP_FLOORDIV)
+        diag_hint(fe->diags, d, "of floats write `floor(a / b)`");
     return false;
 }
 
@@ -202,8 +211,9 @@ static Val window_call(Fe *fe, BuiltinCall *c) {
     const Expr *e = c->e->call.args.data[0].value;
     Val v = c->arg[0];
     if (v.kind != VAL_VALUE || v.v->kind != VALUE_IOTA) {
-        fe_error(fe, DIAG_NOT_AN_AXIS, e->span, "`%s` needs an axis variable, this is %s",
-                 c->row->name, val_text(fe, v));
+        Diag *d = fe_error(fe, DIAG_NOT_AN_AXIS, e->span, "`%s` needs an axis variable, this is %s",
+                           c->row->name, val_text(fe, v));
+        diag_hint(fe->diags, d, "it is for an axis of `tiles`; a dim goes from 0 to its name");
         return val_poison();
     }
     Value *lo, *hi;

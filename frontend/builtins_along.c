@@ -52,7 +52,11 @@ Val builtin_reduce(Fe *fe, BuiltinCall *c) {
         Diag *d = fe_error(fe, DIAG_TYPE_MISMATCH, builtin_span(c, 0), "`%s` needs %s, this is %s",
                            c->row->name, logical ? "bools" : "numbers", val_text(fe, v));
         if (logical)
-            diag_hint(fe->diags, d, "compare: `%s[...](... != 0)`", c->row->name);
+            diag_hint(fe->diags, d, "compare: `%s%s(%s != 0)`", c->row->name,
+                      axes_text(fe, c->axes), span_text(fe, builtin_span(c, 0)));
+        else if (kind == RED_MAX || kind == RED_MIN)
+            diag_hint(fe->diags, d, "write `%s%s(%s)`", kind == RED_MAX ? "any" : "all",
+                      axes_text(fe, c->axes), span_text(fe, builtin_span(c, 0)));
         return val_poison();
     }
     if (adds && type == DT_BOOL)
@@ -109,7 +113,9 @@ Val builtin_arg(Fe *fe, BuiltinCall *c) {
     if (!along_value(fe, c, &v))
         return val_poison();
     if (val_dtype(v) == DT_BOOL) {
-        fe_error(fe, DIAG_TYPE_MISMATCH, builtin_span(c, 0), "`%s` of bools", c->row->name);
+        Diag *d =
+            fe_error(fe, DIAG_TYPE_MISMATCH, builtin_span(c, 0), "`%s` of bools", c->row->name);
+        diag_hint(fe->diags, d, "write `%s`", cast_text(fe, builtin_span(c, 0), DT_I32));
         return val_poison();
     }
     AxisSet rest = axes_minus(v.axes, c->axes);
@@ -173,9 +179,15 @@ static bool dot_types(Fe *fe, BuiltinCall *c, Val a, Val b) {
         Diag *d =
             fe_error(fe, DIAG_DOT_TYPES, c->e->span, "`dot` needs operands of one type: %s and %s",
                      val_text(fe, a), val_text(fe, b));
-        bool left = dtype_bits(ta) > dtype_bits(tb);
-        diag_hint(fe->diags, d, "write `%s`",
-                  cast_text(fe, builtin_span(c, left ? 0 : 1), left ? tb : ta));
+        bool left = dtype_is_float(ta) != dtype_is_float(tb) ? dtype_is_float(tb)
+                                                             : dtype_bits(ta) > dtype_bits(tb);
+        if (ta == DT_BOOL && tb == DT_BOOL)
+            diag_hint(fe->diags, d, "convert both: `%s`, `%s`",
+                      cast_text(fe, builtin_span(c, 0), DT_I8),
+                      cast_text(fe, builtin_span(c, 1), DT_I8));
+        else
+            diag_hint(fe->diags, d, "write `%s`",
+                      cast_text(fe, builtin_span(c, left ? 0 : 1), left ? tb : ta));
         return false;
     }
     return true;
@@ -216,7 +228,9 @@ Val builtin_dot(Fe *fe, BuiltinCall *c) {
         return val_poison();
     Value *x = val_spread(fe, a, c->e->span), *y = val_spread(fe, b, c->e->span);
     if (val_dtype(a) == DT_INDEX) {
-        fe_error(fe, DIAG_DOT_TYPES, c->e->span, "`dot` of index values");
+        Diag *d = fe_error(fe, DIAG_DOT_TYPES, c->e->span, "`dot` of index values");
+        diag_hint(fe->diags, d, "convert them to a type that is stored: `%s`",
+                  cast_text(fe, builtin_span(c, 0), DT_I32));
         return val_poison();
     }
     fe->b.span = c->e->span;

@@ -68,6 +68,7 @@ typedef struct Call {
     uint32_t naxes, nparams;
     Axis **axes;
     Val *args;
+    Span *spans; /* of the arguments */
     bool *given;
     bool ok;
 } Call;
@@ -132,6 +133,14 @@ static void call_args(Fe *fe, Call *c) {
     bool full = false;
     for (uint32_t i = 0; i < args->len; i++) {
         const Arg *arg = &args->data[i];
+        bool late = !arg->name.text && i > 0 && args->data[i - 1].name.text;
+        if (late && !full) {
+            Diag *d = fe_error(fe, DIAG_ARGUMENT_COUNT, arg->span,
+                               "an argument by position behind one by name");
+            diag_note(fe->diags, d, args->data[i - 1].span, "this one has a name");
+            diag_hint(fe->diags, d, "give this one a name too, or put it in front");
+        }
+        full |= late;
         int at = full && !arg->name.text ? -1 : argument_place(fe, c, arg, i);
         Val v = expr_any(fe, arg->value);
         if (at < 0) {
@@ -140,10 +149,14 @@ static void call_args(Fe *fe, Call *c) {
             continue;
         }
         if (c->given[at]) {
-            fe_error(fe, DIAG_ARGUMENT_COUNT, arg->span, "this parameter is given twice");
+            Diag *d = fe_error(fe, DIAG_ARGUMENT_COUNT, arg->span, "`%s` of `%s` is given twice",
+                               span_text(fe, c->fn.decl->fn.params.data[at].pattern.span),
+                               c->fn.decl->name.text);
+            diag_note(fe->diags, d, c->spans[at], "it has this one already");
             c->ok = false;
         }
         c->given[at] = true;
+        c->spans[at] = arg->span;
         c->args[at] = v;
         c->ok &= val_ok(v);
     }
@@ -170,7 +183,8 @@ static Val typed_argument(Fe *fe, const Decl *fn, const AstParam *p, Val v, Span
         return val_poison();
     if (v.kind == VAL_TENSOR && val_dtype(v) == to)
         return v;
-    return val_coerce(fe, v, to, false, span, "the parameter");
+    return val_coerce(fe, v, to, false, span,
+                      arena_printf(fe->arena, "`%s` of `%s`", param_name(p).text, fn->name.text));
 }
 
 /* One parameter: what was given, or its default in the fn's own scope. */
@@ -187,7 +201,7 @@ static bool bind_param(Fe *fe, Call *c, uint32_t i, Span span) {
         }
         v = expr_any(fe, p->value);
     }
-    v = typed_argument(fe, fn, p, v, span);
+    v = typed_argument(fe, fn, p, v, c->given[i] ? c->spans[i] : span);
     bind_pattern(fe, &p->pattern, v);
     return val_ok(v);
 }
@@ -200,8 +214,11 @@ static Val return_value(Fe *fe, const Decl *fn, const char *hint) {
     const StmtVec *stmts = &fn->fn.body->stmts;
     uint32_t n = stmts->len;
     if (n == 0 || stmts->data[n - 1]->kind != STMT_RETURN) {
-        fe_error(fe, DIAG_BAD_RETURN, fn->name.span, "`%s` does not end in `return`",
-                 fn->name.text);
+        if (fe->incomplete)
+            return val_poison();
+        Diag *d = fe_error(fe, DIAG_BAD_RETURN, fn->name.span, "`%s` does not end in `return`",
+                           fn->name.text);
+        diag_hint(fe->diags, d, "its last statement gives its value: `return x;`");
         return val_poison();
     }
     for (uint32_t i = 0; i + 1 < n; i++)
@@ -240,6 +257,8 @@ bool fn_enter(Fe *fe, const Decl *decl, Span span) {
         if (fe->active[i] == decl) {
             Diag *d = fe_error(fe, DIAG_RECURSION, span, "`%s` needs itself", decl->name.text);
             diag_note(fe->diags, d, decl->name.span, "`%s` is declared here", decl->name.text);
+            if (decl->kind == DECL_FN)
+                diag_hint(fe->diags, d, "functions are inlined: write a loop, `for i in 0..n { }`");
             return false;
         }
     if (fe->fn_level == FN_DEPTH || fe->kernel->nvalue > VALUES_MAX) {
@@ -249,6 +268,7 @@ bool fn_enter(Fe *fe, const Decl *decl, Span span) {
         fe->too_large = true;
         return false;
     }
+    fe->call_span[fe->fn_level] = span;
     fe->active[fe->fn_level++] = decl;
     return true;
 }
@@ -293,6 +313,7 @@ Val fn_call(Fe *fe, Global fn, const Expr *e) {
               .nparams = n,
               .ok = true,
               .args = ARENA_ARRAY(fe->arena, Val, n),
+              .spans = ARENA_ARRAY(fe->arena, Span, n),
               .given = ARENA_ARRAY(fe->arena, bool, n)};
     call_axes(fe, &c);
     call_args(fe, &c);
@@ -309,9 +330,11 @@ Val fn_apply(Fe *fe, Global fn, uint32_t n, const Val *args, Span span) {
               .nparams = n,
               .ok = true,
               .args = ARENA_ARRAY(fe->arena, Val, n),
+              .spans = ARENA_ARRAY(fe->arena, Span, n),
               .given = ARENA_ARRAY(fe->arena, bool, n)};
     for (uint32_t i = 0; i < n; i++) {
         c.args[i] = args[i];
+        c.spans[i] = span;
         c.given[i] = true;
     }
     return fn_inline(fe, &c, span, NULL);

@@ -270,6 +270,27 @@ void doubts_report(Fe *fe) {
     ir_walk(fe->kernel->body, doubt_dot, fe);
 }
 
+/* --- constant indices ----------------------------------------------------------------------- */
+
+void doubt_constant(Fe *fe, const Tensor *t, Value *const *index, Span span) {
+    for (int d = 0; d < t->mem->rank; d++) {
+        const Value *extent = t->mem->dim[d];
+        if (index[d]->kind != VALUE_CONST)
+            continue;
+        int64_t i = index[d]->u.i;
+        if (i >= 0 && (extent->kind != VALUE_CONST || i < extent->u.i))
+            continue;
+        Diag *diag = fe_error(fe, DIAG_ALWAYS_OUTSIDE, span,
+                              "index %lld is outside of `%s`: there is nothing to read or write",
+                              (long long)i, t->mem->name);
+        if (i < 0 && t->text[d])
+            diag_hint(fe->diags, diag,
+                      "indices do not count from the end: the last one is `%s - 1`", t->text[d]);
+        else if (t->text[d])
+            diag_hint(fe->diags, diag, "indices of this dim are 0..%s", t->text[d]);
+    }
+}
+
 /* --- while ---------------------------------------------------------------------------------- */
 
 void doubt_while(Fe *fe, const Stmt *s) {

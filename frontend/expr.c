@@ -153,7 +153,10 @@ static Val comparison(Fe *fe, CmpKind kind, Val a, Val b, Span span) {
     if (type == DT_NONE)
         return val_poison();
     if (type == DT_BOOL && kind != CMP_EQ && kind != CMP_NE) {
-        fe_error(fe, DIAG_TYPE_MISMATCH, span, "bools have no order");
+        Diag *d = fe_error(fe, DIAG_TYPE_MISMATCH, span, "bools have no order");
+        if (!span_is_none(fe->sides[0]))
+            diag_hint(fe->diags, d, "compare numbers: `%s`, or write `==`, `!=`, `&&`, `||`",
+                      cast_text(fe, fe->sides[0], DT_I32));
         return val_poison();
     }
     return build_cmp(fe, kind, a, b, type, span);
@@ -245,10 +248,9 @@ static Val binary_expr(Fe *fe, const Expr *e, const char *hint) {
         if (done)
             return sum;
     }
-    fe->sides[0] = e->binary.left->span;
-    fe->sides[1] = e->binary.right->span;
+    sides_set(fe, e->binary.left->span, e->binary.right->span);
     Val r = op_apply(fe, e->binary.op, a, b, e->span);
-    fe->sides[0] = fe->sides[1] = (Span){0};
+    sides_set(fe, (Span){0}, (Span){0});
     fe->hint = NULL;
     return r;
 }
@@ -286,6 +288,8 @@ static Val unary_expr(Fe *fe, const Expr *e, const char *hint) {
                        val_text(fe, v));
     if (e->unary.op == UNARY_NOT)
         diag_hint(fe->diags, d, "compare: `%s == 0`", span_text(fe, e->unary.value->span));
+    if (e->unary.op == UNARY_NEG)
+        diag_hint(fe->diags, d, "write `!%s`", span_text(fe, e->unary.value->span));
     return val_poison();
 }
 
@@ -295,7 +299,8 @@ Val expr_bool(Fe *fe, const Expr *e, const char *what) {
         return v;
     Diag *d = fe_error(fe, DIAG_TYPE_MISMATCH, e->span, "%s is a bool, this is %s", what,
                        val_text(fe, v));
-    diag_hint(fe->diags, d, "compare: `%s != 0`", span_text(fe, e->span));
+    bool rest = e->kind == EXPR_BINARY && e->binary.op == BINARY_MOD; /* "is divisible" */
+    diag_hint(fe->diags, d, "compare: `%s %s 0`", span_text(fe, e->span), rest ? "==" : "!=");
     return val_poison();
 }
 
@@ -322,7 +327,9 @@ static Val cond_expr(Fe *fe, const Expr *e, const char *hint) {
         return val_poison();
     if (a.kind == VAL_LITERAL && b.kind == VAL_LITERAL)
         return choice_of(fe, c, a, b, e->span);
+    sides_set(fe, e->cond.yes->span, e->cond.no->span);
     DType type = val_meet(fe, a, b, true, e->span, "choice");
+    sides_set(fe, (Span){0}, (Span){0});
     if (type == DT_NONE)
         return val_poison();
     fe->hint = hint;
@@ -407,11 +414,15 @@ Val expr_value(Fe *fe, const Expr *e) {
     return val_force(fe, expr_any(fe, e), e->span);
 }
 
-Value *expr_index(Fe *fe, const Expr *e) {
+Value *expr_integer(Fe *fe, const Expr *e, const char *what) {
     bool in_index = fe->in_index;
     fe->in_index = true;
     Val v = expr_any(fe, e);
-    Value *r = val_index(fe, v, e->span);
+    Value *r = val_index(fe, v, e->span, what);
     fe->in_index = in_index;
     return r;
+}
+
+Value *expr_index(Fe *fe, const Expr *e) {
+    return expr_integer(fe, e, "an index");
 }

@@ -38,6 +38,7 @@ typedef struct Tensor {
     Axis *axis[RANK_MAX]; /* default axis of each dim, NULL where it has none */
     Str dim[RANK_MAX];    /* its name, or NULL */
     Span span;
+    const char *text[RANK_MAX]; /* the dims as written */
     bool written, read;
 } Tensor;
 
@@ -146,10 +147,14 @@ typedef struct Fe {
     AccessVec accesses;
     VEC(Doubt) doubts;
     VEC(Value *) guards; /* conditions that hold here: of the open `if`s of the nest */
+    VEC(Entry) ended;    /* names of blocks that have ended, for reports */
     uint32_t fn_level;
     const Decl *active[FN_DEPTH]; /* fns and consts being evaluated */
+    Span call_span[FN_DEPTH];     /* where each was called */
     uint32_t depth;               /* of the expression at hand */
     bool too_large;               /* reported */
+    bool is_head;                 /* of the kernel: parameters and `where` */
+    bool incomplete;              /* parts of a text could not be parsed: names may be missing */
     uint32_t loops;               /* open host loops */
     bool in_index;                /* integer arithmetic is `index` */
     Span sides[2];                /* operands of the operator at hand, for hints */
@@ -203,11 +208,13 @@ Value *val_cast(Fe *fe, Val v, DType to, Span span);
 Val val_coerce(Fe *fe, Val v, DType to, bool is_store, Span span, const char *what);
 /* The IR value with all of the Val's axes really in its type. */
 Value *val_spread(Fe *fe, Val v, Span span);
-Value *val_index(Fe *fe, Val v, Span span); /* an integer as `index`; NULL after a report */
+/* An integer as `index`; NULL after a report that `what` is one. */
+Value *val_index(Fe *fe, Val v, Span span, const char *what);
 DType dtype_promote(DType t);
 bool val_union(Fe *fe, Val a, Val b, Span span, AxisSet *out);
 /* The type in which a and b meet; literals take the other's. DT_NONE after a report. */
 DType val_meet(Fe *fe, Val a, Val b, bool keep, Span span, const char *what);
+void sides_set(Fe *fe, Span left, Span right); /* for hints of val_meet */
 
 /* --- building and folding (build.c) --- */
 const char *hint_take(Fe *fe);
@@ -219,8 +226,10 @@ Value *const_of(Fe *fe, DType type, Val literal);
 
 /* --- expressions (expr.c, index.c, call.c, builtins.c) --- */
 Val expr_any(Fe *fe, const Expr *e);
-Val expr_value(Fe *fe, const Expr *e);    /* forced; may be a literal */
-Value *expr_index(Fe *fe, const Expr *e); /* scalar or tile of index, or NULL after a report */
+Val expr_value(Fe *fe, const Expr *e); /* forced; may be a literal */
+/* Scalar or tile of index, or NULL after a report that `what` is an integer. */
+Value *expr_integer(Fe *fe, const Expr *e, const char *what);
+Value *expr_index(Fe *fe, const Expr *e);
 Val expr_bool(Fe *fe, const Expr *e, const char *what);
 Val op_apply(Fe *fe, BinaryOp op, Val a, Val b, Span span);
 Val op_accumulate(Fe *fe, Val a, Val b, const Expr *from, Span span, bool *done);
@@ -259,6 +268,8 @@ void stmt_store(Fe *fe, const Stmt *s, Tensor *t);
 Val stmt_atomic(Fe *fe, const Expr *target, AssignOp op, const Expr *value, Span span, bool result);
 Val stmt_atomic_cas(Fe *fe, const Expr *call, const char *hint);
 void stmt_scatter(Fe *fe, const Stmt *s);
+/* Where an axis too many and one of `have` walk the same dim; false where none do. */
+bool axes_hint(Fe *fe, Diag *d, AxisSet extra, AxisSet have, const char *place);
 void stmt_axis(Fe *fe, const AstBinder *b);
 void stmt_parallel(Fe *fe, const Stmt *s);
 void stmt_for(Fe *fe, const Stmt *s);
@@ -286,6 +297,8 @@ void unused_check(Fe *fe, const AstFile *file);
 /* `name` takes v, along these axes (elementwise: none), and gives `result`. */
 void doubt_outside(Fe *fe, Val v, AxisSet along, const char *name, Span span, Val result);
 void doubts_report(Fe *fe);
+/* An index that is a number outside of the tensor. */
+void doubt_constant(Fe *fe, const Tensor *t, Value *const *index, Span span);
 void doubt_while(Fe *fe, const Stmt *s);
 void doubt_scatter(Fe *fe, const Value *v, Value *const *index, int rank, Span target, Span span);
 

@@ -129,6 +129,17 @@ static void load_modules(Fe *fe, AstFile *file) {
     }
 }
 
+/* A declaration with a syntax error has lost a part of its text. */
+static bool has_error_in(const Fe *fe, Span span) {
+    for (uint32_t i = 0; fe->incomplete && i < diags_count(fe->diags); i++) {
+        const Diag *d = diags_at(fe->diags, i);
+        if (diag_severity(d) == DIAG_SEVERITY_ERROR && diag_span(d).begin >= span.begin &&
+            diag_span(d).begin <= span.end)
+            return true;
+    }
+    return false;
+}
+
 Module *frontend_lower(Arena *arena, Interner *interner, SourceMap *sources, AstFile *file,
                        const FrontendOptions *options, Diags *diags, ScheduleList *schedules) {
     static const FrontendOptions none = {0};
@@ -145,6 +156,8 @@ Module *frontend_lower(Arena *arena, Interner *interner, SourceMap *sources, Ast
         ir_module_new(arena, interner,
                       intern_cstr(interner, fe->options->target ? fe->options->target : "sm_80"));
     load_modules(fe, file);
+    for (uint32_t i = 0; i < fe->modules.len; i++)
+        fe->incomplete |= fe->modules.data[i]->ast->has_errors;
     if (!file->has_errors)
         defines_check(fe, file);
     bool found = false;
@@ -154,7 +167,8 @@ Module *frontend_lower(Arena *arena, Interner *interner, SourceMap *sources, Ast
             (fe->options->kernel && strcmp(fe->options->kernel, d->name.text)))
             continue;
         found = true;
-        kernel_lower(fe, d);
+        if (!has_error_in(fe, d->span))
+            kernel_lower(fe, d);
     }
     if (fe->options->kernel && !found && !file->has_errors)
         fe_error(fe, DIAG_UNKNOWN_NAME, (Span){0}, "the file has no kernel `%s`",

@@ -21,10 +21,11 @@ static void check_written(Fe *fe, Tensor *t, Span span) {
 static Value *whole_dim(Fe *fe, Tensor *t, int dim, Span span) {
     if (t->axis[dim])
         return t->axis[dim]->iota;
-    Diag *d =
-        fe_error(fe, DIAG_NO_DEFAULT_AXIS, span,
-                 "dim %d of `%s` has no default axis: it is not a plain name", dim, t->mem->name);
-    diag_hint(fe->diags, d, "name one: `axis a in ...;` and index by `a`");
+    const char *text = t->text[dim] ? t->text[dim] : "...";
+    Diag *d = fe_error(fe, DIAG_NO_DEFAULT_AXIS, span,
+                       "dim `%s` of `%s` has no default axis: it is not a plain name", text,
+                       t->mem->name);
+    diag_hint(fe->diags, d, "make one: `axis a in %s;`, and index `%s` by `a`", text, t->mem->name);
     return NULL;
 }
 
@@ -45,7 +46,8 @@ static bool dim_as_index(Fe *fe, const Expr *e) {
         return false;
     Diag *d = fe_error(fe, DIAG_DIM_AS_INDEX, e->span, "`%s` is a dim: its extent is no index",
                        entry->name);
-    diag_hint(fe->diags, d, "write `:` for the whole dim");
+    diag_hint(fe->diags, d, "write `:` for the whole dim, or `%s - 1` for its last index",
+              entry->name);
     return true;
 }
 
@@ -73,7 +75,8 @@ static int dim_of_axis(const Tensor *t, const Axis *axis) {
 static const char *dims_text(Fe *fe, const Tensor *t) {
     const char *text = "[";
     for (int d = 0; d < t->mem->rank; d++)
-        text = arena_printf(fe->arena, "%s%s%s", text, d ? ", " : "", t->dim[d] ? t->dim[d] : "_");
+        text =
+            arena_printf(fe->arena, "%s%s%s", text, d ? ", " : "", t->text[d] ? t->text[d] : "_");
     return arena_printf(fe->arena, "%s]", text);
 }
 
@@ -130,11 +133,14 @@ static bool fill_index(Fe *fe, Tensor *t, const Expr *e, Value **index, bool *wh
     if (named && !named_entries(fe, t, entries, index))
         return false;
     if (entries && !named && entries->len != (uint32_t)rank) {
-        Diag *d = fe_error(fe, DIAG_INDEX_COUNT, span, "`%s` has %d dims %s, this index has %u",
-                           t->mem->name, rank, dims_text(fe, t), entries->len);
+        Diag *d =
+            fe_error(fe, DIAG_INDEX_COUNT, span, "`%s` has %d dim%s %s, this index has %u",
+                     t->mem->name, rank, rank == 1 ? "" : "s", dims_text(fe, t), entries->len);
         diag_note(fe->diags, d, t->span, "`%s` is declared here", t->mem->name);
         if (entries->len < (uint32_t)rank)
             diag_hint(fe->diags, d, "write `:` for a whole dim");
+        else
+            diag_hint(fe->diags, d, "axes are matched by name and broadcast: none is inserted");
         return false;
     }
     bool ok = true;
@@ -158,6 +164,7 @@ bool tensor_index(Fe *fe, Tensor *t, const Expr *e, Value **index, AxisSet *axes
     *axes = axes_none();
     if (!fill_index(fe, t, e, index, whole, span) || !check_repeats(fe, t, index, whole, span))
         return false;
+    doubt_constant(fe, t, index, span);
     for (int i = 0; i < t->mem->rank; i++)
         if (!axes_union(*axes, index[i]->type.axes, axes)) {
             fe_error(fe, DIAG_TOO_MANY_AXES, span, "the index has more than %d axes", AXES_MAX);
@@ -238,6 +245,8 @@ static Val index_value(Fe *fe, Val base, const Expr *e, const Expr *fill, const 
     bool ok = true;
     for (uint32_t i = 0; i < entries->len; i++) {
         if (!take_entry(fe, base, &entries->data[i], &axis[i], &index[i])) {
+            if (entries->data[i].kind != INDEX_NAMED)
+                return val_poison();
             ok = false;
             continue;
         }
@@ -341,13 +350,14 @@ static Val inside_value(Fe *fe, Val base, const Expr *e) {
 Val inside_expr(Fe *fe, const Expr *e) {
     if (e->kind != EXPR_INDEX) {
         Diag *d = fe_error(fe, DIAG_NOT_INDEXED, e->span, "`inside` asks about an indexed read");
-        diag_hint(fe->diags, d, "write `inside(%s[...])`", span_text(fe, e->span));
+        diag_hint(fe->diags, d, "write `inside(%s[...])`",
+                  e->kind == EXPR_NAME ? e->name.name.text : "x");
         return val_poison();
     }
     Val base = expr_any(fe, e->index.base);
     if (base.kind == VAL_TENSOR)
         return inside_tensor(fe, base.tensor, e);
-    if (base.kind == VAL_VALUE)
+    if (base.kind == VAL_VALUE && base.axes.n > 0)
         return inside_value(fe, base, e);
     if (val_ok(base))
         fe_error(fe, DIAG_NOT_INDEXED, e->span, "%s has nothing to index", val_text(fe, base));

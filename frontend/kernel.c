@@ -214,6 +214,7 @@ static void declare_dims(Fe *fe, const TypeRef *type) {
 
 static Value *tensor_dim(Fe *fe, Params *ps, const AstParam *p, int i, Tensor *t) {
     const Expr *e = p->type->dims.data[i];
+    t->text[i] = span_text(fe, e->span);
     if (e->kind == EXPR_NAME) {
         Entry *entry = scope_find(fe, e->name.name.text);
         if (entry && entry->kind == ENTRY_DIM) {
@@ -228,7 +229,7 @@ static Value *tensor_dim(Fe *fe, Params *ps, const AstParam *p, int i, Tensor *t
         }
         Global g;
         if (global_find(fe, e->name.module, e->name.name, &g) && g.decl)
-            return val_index(fe, const_value(fe, g, e->span), e->span);
+            return val_index(fe, const_value(fe, g, e->span), e->span, "a dim");
         return NULL;
     }
     if (e->kind == EXPR_INT)
@@ -279,12 +280,26 @@ static void add_scalar(Fe *fe, const AstParam *p, DType type) {
     param->dflt = dflt.v;
 }
 
+static void report_result(Fe *fe, const AstParam *p, DType type) {
+    const char *name = param_name(p).text;
+    Diag *d = fe_error(fe, DIAG_RESULT_TYPE, p->span,
+                       "a result is a tensor that the caller passes, `%s` is one %s", name,
+                       dtype_name(type));
+    diag_hint(fe->diags, d, "write `%s: %s[1]`, and store to `%s[0]`", name, dtype_name(type),
+              name);
+}
+
 static void add_param(Fe *fe, const AstParam *p, const ParamDims *dims, bool is_result) {
+    const Entry *old = scope_find(fe, param_name(p).text);
+    if (old && old->kind != ENTRY_POISON) {
+        scope_add(fe, p->type->has_dims ? ENTRY_TENSOR : ENTRY_LET, param_name(p));
+        vec_last(&fe->entries).kind = ENTRY_POISON;
+        return;
+    }
     DType type = type_find(fe, p->type);
     if (type == DT_NONE || !dims->ok || (!p->type->has_dims && is_result)) {
         if (type != DT_NONE && dims->ok)
-            fe_error(fe, DIAG_RESULT_TYPE, p->span, "a result is a tensor: `%s: %s[1]`",
-                     param_name(p).text, dtype_name(type));
+            report_result(fe, p, type);
         scope_add(fe, ENTRY_POISON, param_name(p));
         return;
     }
@@ -370,7 +385,7 @@ static void define_dim(Fe *fe, DimDef *d) {
 
 static void require(Fe *fe, Val c, Span span) {
     bool known;
-    if (!val_ok(c))
+    if (!val_ok(c) || (c.kind == VAL_VALUE && !check_launch_known(fe, c.v, span)))
         return;
     const char *text = span_text(fe, span);
     if (val_const_bool(c, &known)) {
@@ -450,15 +465,17 @@ static void lower_instance(Fe *fe, const Decl *decl, const Instance *instance) {
     fe->b = ir_builder_at_end(fe->kernel, fe->kernel->body);
     fe->names = fe->main;
     fe->entries.len = fe->axis_info.len = fe->accesses.len = fe->guards.len = 0;
-    fe->doubts.len = 0;
+    fe->doubts.len = fe->ended.len = 0;
     fe->floor = fe->fn_level = fe->loops = fe->depth = 0;
     fe->nest = fe->prologue = NULL;
     fe->in_index = fe->too_large = false;
     fe->hint = NULL;
     Params ps = {0};
+    fe->is_head = true;
     bind_generics(fe, instance);
     add_params(fe, &ps);
     lower_where(fe, &ps);
+    fe->is_head = false;
     uint32_t mark;
     scope_open(fe, &mark);
     stmt_list(fe, &decl->kernel.body->stmts, 0);

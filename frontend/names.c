@@ -6,14 +6,38 @@
  */
 #include "frontend/fe.h"
 
+#include "stdlib/library.h"
+
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+
+enum { CALLS_SHOWN = 4 };
+
+static const char *idiom_hint(const char *name) {
+    static const char *const rows[][2] = {
+#define IDIOM(name, hint) {name, hint},
+#include "frontend/idioms.def"
+#undef IDIOM
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!strcmp(rows[i][0], name))
+            return rows[i][1];
+    return NULL;
+}
 
 Diag *fe_error(Fe *fe, DiagId id, Span span, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    Diag *d = diag_vadd(fe->diags, id, span, format, args);
+    bool in_library = fe->fn_level > 0 && fe->names != fe->main;
+    Diag *d = diag_vadd(fe->diags, id, in_library ? fe->call_span[0] : span, format, args);
     va_end(args);
+    if (in_library)
+        diag_note(fe->diags, d, span, "here, in `%s`", fe->active[fe->fn_level - 1]->name.text);
+    for (uint32_t i = fe->fn_level; !in_library && i > 0 && i + CALLS_SHOWN > fe->fn_level; i--)
+        if (fe->active[i - 1]->kind == DECL_FN && fe->call_span[i - 1].begin != span.begin)
+            diag_note(fe->diags, d, fe->call_span[i - 1], "in this call of `%s`",
+                      fe->active[i - 1]->name.text);
     return d;
 }
 
@@ -27,6 +51,9 @@ void scope_open(Fe *fe, uint32_t *mark) {
 }
 
 void scope_close(Fe *fe, uint32_t mark) {
+    for (uint32_t i = mark; fe->fn_level == 0 && i < fe->entries.len; i++)
+        if (fe->entries.data[i].kind != ENTRY_POISON)
+            vec_push(fe->arena, &fe->ended, fe->entries.data[i]);
     fe->entries.len = mark;
 }
 
@@ -39,7 +66,13 @@ Entry *scope_find(Fe *fe, Str name) {
 
 Entry *scope_add(Fe *fe, EntryKind kind, Name name) {
     Entry *old = scope_find(fe, name.text);
-    if (old && old->kind != ENTRY_POISON) {
+    if (old && old->kind == ENTRY_DIM && kind == ENTRY_LET && !fe->nest && fe->is_head) {
+        Diag *d = fe_error(fe, DIAG_SHADOWED, name.span, "`%s` is a dim already", name.text);
+        diag_note(fe->diags, d, old->span, "`%s` is a dim here", name.text);
+        diag_hint(fe->diags, d,
+                  "leave the parameter out: a dim is bound by the tensor that has it, and is a "
+                  "number in expressions");
+    } else if (old && old->kind != ENTRY_POISON) {
         Diag *d = fe_error(fe, DIAG_SHADOWED, name.span,
                            "`%s` is the name of something in scope already", name.text);
         diag_note(fe->diags, d, old->span, "`%s` is declared here", name.text);
@@ -69,6 +102,43 @@ static const Decl *module_decl(const SourceModule *m, Str name) {
     return NULL;
 }
 
+static void consider(const char *name, const char *candidate, const char **best, int *distance);
+
+static void report_not_in_module(Fe *fe, const SourceModule *m, Name name) {
+    const char *best = NULL;
+    int distance = strlen(name.text) > 5 ? 3 : 2;
+    for (uint32_t i = 0; i < m->ast->decls.len; i++)
+        if (m->ast->decls.data[i]->kind == DECL_FN || m->ast->decls.data[i]->kind == DECL_CONST)
+            consider(name.text, m->ast->decls.data[i]->name.text, &best, &distance);
+    Diag *d =
+        fe_error(fe, DIAG_UNKNOWN_NAME, name.span, "module `%s` has no `%s`", m->dotted, name.text);
+    if (best)
+        diag_hint(fe->diags, d, "write `%s.%s`", m->last, best);
+}
+
+static const char *dims_of(Fe *fe, const Tensor *t) {
+    const char *text = "";
+    for (int d = 0; d < t->mem->rank; d++)
+        text =
+            arena_printf(fe->arena, "%s%s%s", text, d ? ", " : "", t->text[d] ? t->text[d] : "_");
+    return text;
+}
+
+static void hint_member(Fe *fe, Diag *d, const Entry *e, Str base, Str member) {
+    const char *idiom = idiom_hint(member);
+    bool is_size = !strcmp(member, "shape") || !strcmp(member, "size");
+    if (!strcmp(member, "T"))
+        diag_hint(fe->diags, d, "axes have names, there is no transpose: write `%s[n, m]`", base);
+    else if (is_size && e->kind == ENTRY_TENSOR)
+        diag_hint(fe->diags, d, "the sizes of `%s` are its dims, numbers in expressions: %s", base,
+                  dims_of(fe, e->tensor));
+    else if (idiom)
+        diag_hint(fe->diags, d, "%s", idiom);
+    else
+        diag_hint(fe->diags, d, "nothing has members here: call a function, `%s(%s)`", member,
+                  base);
+}
+
 static bool find_in_module(Fe *fe, Name module, Name name, Global *out) {
     for (uint32_t i = 0; i < fe->names->imports.len; i++) {
         SourceModule *m = fe->names->imports.data[i];
@@ -76,25 +146,28 @@ static bool find_in_module(Fe *fe, Name module, Name name, Global *out) {
             const Decl *d = module_decl(m, name.text);
             *out = (Global){m, d};
             if (!d)
-                fe_error(fe, DIAG_UNKNOWN_NAME, name.span, "module `%s` has no `%s`", m->dotted,
-                         name.text);
+                report_not_in_module(fe, m, name);
             return true;
         }
     }
     *out = (Global){0};
-    if (scope_find(fe, module.text)) {
+    const Entry *e = scope_find(fe, module.text);
+    if (e) {
         Diag *d = fe_error(fe, DIAG_UNKNOWN_NAME, name.span, "`%s` has no `.%s`: it is no module",
                            module.text, name.text);
-        bool transpose = !strcmp(name.text, "T");
-        diag_hint(fe->diags, d,
-                  transpose ? "axes have names, there is no transpose: write `%s[n, m]`"
-                            : "dims and axes have names of their own; write `f(%s)` for a function",
-                  module.text);
+        hint_member(fe, d, e, module.text, name.text);
         return true;
     }
+    if (fe->incomplete)
+        return true;
     Diag *d =
         fe_error(fe, DIAG_UNKNOWN_NAME, module.span, "no module `%s` is imported", module.text);
-    diag_hint(fe->diags, d, "write `import std.%s;` at the top of the file", module.text);
+    const char *text, *dotted = arena_printf(fe->arena, "std.%s", module.text);
+    size_t len;
+    if (library_find(dotted, &text, &len))
+        diag_hint(fe->diags, d, "write `import %s;` at the top of the file", dotted);
+    else if (idiom_hint(name.text))
+        diag_hint(fe->diags, d, "%s", idiom_hint(name.text));
     return true;
 }
 
@@ -194,12 +267,40 @@ static const char *known_in_library(const char *name) {
     return NULL;
 }
 
+/* Where the name is known, but not here; false where it is not. */
+static bool hint_elsewhere(Fe *fe, Diag *d, Str name) {
+    for (uint32_t i = 0; fe->fn_level > 0 && i < fe->floor; i++)
+        if (fe->entries.data[i].name == name && fe->entries.data[i].kind != ENTRY_POISON) {
+            diag_note(fe->diags, d, fe->entries.data[i].span, "the caller's `%s` is here", name);
+            diag_hint(fe->diags, d,
+                      "a `fn` sees its parameters and the top level: pass `%s` as an argument",
+                      name);
+            return true;
+        }
+    for (uint32_t i = fe->ended.len; i > 0; i--)
+        if (fe->ended.data[i - 1].name == name) {
+            diag_note(fe->diags, d, fe->ended.data[i - 1].span,
+                      "`%s` is declared here, in a block that has ended", name);
+            return true;
+        }
+    const char *idiom = idiom_hint(name);
+    if (idiom && !known_in_library(name)) {
+        diag_hint(fe->diags, d, "%s", idiom);
+        return true;
+    }
+    return false;
+}
+
 /* Reported once: the name is then in scope as something wrong. */
 void report_unknown(Fe *fe, Name name) {
     vec_push(fe->arena, &fe->entries,
              ((Entry){.kind = ENTRY_POISON, .name = name.text, .span = name.span}));
+    if (fe->incomplete)
+        return; /* it may have stood where the text is wrong */
     Diag *d =
         fe_error(fe, DIAG_UNKNOWN_NAME, name.span, "nothing in scope is named `%s`", name.text);
+    if (hint_elsewhere(fe, d, name.text))
+        return;
     const char *module = known_in_library(name.text);
     if (module) {
         diag_hint(fe->diags, d, "write `import %s;` at the top of the file", module);
@@ -208,6 +309,10 @@ void report_unknown(Fe *fe, Name name) {
     const char *near = nearest_name(fe, name.text);
     if (near)
         diag_hint(fe->diags, d, "write `%s`", near);
+    else if (fe->is_head && isupper((unsigned char)name.text[0]))
+        diag_hint(fe->diags, d,
+                  "a dim is bound by a tensor that has it, or defined by `where %s == ...`",
+                  name.text);
 }
 
 /* --- axes and types ------------------------------------------------------------------------- */
@@ -285,6 +390,27 @@ Axis *axis_find(Fe *fe, Name name) {
     return NULL;
 }
 
+/* The element type that has this name in other languages; NULL: none. */
+static const char *type_elsewhere(const char *name) {
+    static const char *const rows[][2] = {
+        {"float32", "f32"},      {"fp32", "f32"},      {"single", "f32"},
+        {"float16", "f16"},      {"fp16", "f16"},      {"half", "f16"},
+        {"bfloat16", "bf16"},    {"float64", "f64"},   {"double", "f64"},
+        {"fp64", "f64"},         {"int", "i32"},       {"int32", "i32"},
+        {"int64", "i64"},        {"long", "i64"},      {"int16", "i16"},
+        {"short", "i16"},        {"int8", "i8"},       {"char", "i8"},
+        {"int4", "i4"},          {"uint8", "u8"},      {"uint16", "u16"},
+        {"uint32", "u32"},       {"uint64", "u64"},    {"uint4", "u4"},
+        {"unsigned", "u32"},     {"size_t", "index"},  {"float8_e4m3fn", "e4m3"},
+        {"fp8e4", "e4m3"},       {"float8e4", "e4m3"}, {"fp8e5", "e5m2"},
+        {"float8_e5m2", "e5m2"}, {"boolean", "bool"},  {"int1", "bool"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!strcmp(rows[i][0], name))
+            return rows[i][1];
+    return NULL;
+}
+
 DType type_find(Fe *fe, const TypeRef *type) {
     if (type->dtype != DT_NONE)
         return type->dtype;
@@ -295,12 +421,21 @@ DType type_find(Fe *fe, const TypeRef *type) {
         return DT_NONE;
     Diag *d = fe_error(fe, DIAG_UNKNOWN_TYPE, type->name.span, "`%s` is not an element type",
                        type->name.text);
+    const char *known = type_elsewhere(type->name.text);
+    bool is_class = !strcmp(type->name.text, "float") || !strcmp(type->name.text, "integer") ||
+                    !strcmp(type->name.text, "numeric") || !strcmp(type->name.text, "fp8");
     if (e)
         diag_note(fe->diags, d, e->span, "`%s` is declared here as %s", type->name.text,
                   entry_word(e));
-    else
-        diag_hint(fe->diags, d, "declare it in the kernel's generics: `<%s: float>`",
+    else if (is_class)
+        diag_hint(fe->diags, d,
+                  "it is a class of types: declare a type of it, `<T: %s>`, and "
+                  "write `T`",
                   type->name.text);
+    else if (known)
+        diag_hint(fe->diags, d, "write `%s`", known);
+    else
+        diag_hint(fe->diags, d, "declare it as a generic: `<%s: float>`", type->name.text);
     return DT_NONE;
 }
 

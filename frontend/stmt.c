@@ -14,7 +14,9 @@ void bind_pattern(Fe *fe, const Pattern *p, Val v) {
     }
     bool ok = v.kind == VAL_TUPLE && v.n == p->names.len;
     if (!ok && val_ok(v))
-        fe_error(fe, DIAG_TUPLE, p->span, "%u names for %s", p->names.len, val_text(fe, v));
+        fe_error(fe, DIAG_TUPLE, p->span,
+                 v.kind == VAL_TUPLE ? "%u names for %s" : "%u names, but the value is one: %s",
+                 p->names.len, val_text(fe, v));
     for (uint32_t i = 0; i < p->names.len; i++)
         scope_let(fe, p->names.data[i], ok ? v.items[i] : val_poison());
 }
@@ -52,6 +54,8 @@ static bool check_axes(Fe *fe, const char *name, AxisSet have, Val v, Span span,
     Diag *d = fe_error(fe, DIAG_AXES_MISMATCH, span, "`%s` has %s, the value has %s", name,
                        axes_text(fe, have), axes_text(fe, v.axes));
     diag_note(fe->diags, d, declared, "`%s` is declared here", name);
+    if (axes_hint(fe, d, extra, have, name))
+        return false;
     diag_hint(fe->diags, d, "reduce the value, for example `sum%s(...)`, or declare `%s` with `%s`",
               axes_text(fe, extra), name, axis_by_id(fe, extra.id[0])->name);
     return false;
@@ -147,6 +151,12 @@ void stmt_assign(Fe *fe, const Stmt *s) {
         stmt_store(fe, s, e->tensor);
         return;
     }
+    if (fe->fn_level > 0 && s->assign.target->kind == EXPR_INDEX && e->kind == ENTRY_LET) {
+        Diag *d = fe_error(fe, DIAG_IMPURE_FN, s->assign.target->span,
+                           "a `fn` is pure: it writes no tensor");
+        diag_hint(fe->diags, d, "give the value by `return`, and store it in the kernel");
+        return;
+    }
     if (e->kind == ENTRY_VAR && s->assign.target->kind == EXPR_NAME) {
         assign_var(fe, s, e);
         return;
@@ -163,7 +173,7 @@ void stmt_assign(Fe *fe, const Stmt *s) {
 /* --- axes ----------------------------------------------------------------------------------- */
 
 bool range_bound(Fe *fe, const Expr *e, Value **out) {
-    *out = expr_index(fe, e);
+    *out = expr_integer(fe, e, "a range's bound");
     if (!*out)
         return false;
     if ((*out)->type.axes.n == 0)
@@ -193,7 +203,9 @@ bool check_launch_known(Fe *fe, const Value *v, Span span) {
     Diag *d = fe_error(fe, DIAG_NOT_AT_LAUNCH, span,
                        "outside every `parallel` this must be known when the kernel is launched");
     diag_hint(fe->diags, d,
-              "move the statement into a `parallel`, or pass the value as an argument");
+              fe->is_head
+                  ? "`where` is about dims and scalar arguments; ask about data by `assert`"
+                  : "move the statement into a `parallel`, or pass the value as an argument");
     return false;
 }
 
@@ -239,7 +251,9 @@ void stmt_axis(Fe *fe, const AstBinder *b) {
         bool ok = !r->low || range_bound(fe, r->low, &lo);
         if (!r->low)
             lo = ir_index(fe->kernel, 0);
-        if (range_bound(fe, r->high, &hi) && ok) {
+        ok = range_bound(fe, r->high, &hi) && ok;
+        ok = ok && check_launch_known(fe, lo, r->span) && check_launch_known(fe, hi, r->span);
+        if (ok) {
             Axis *of = range_of(fe, r);
             fe->b.span = b->span;
             axis = ir_axis_window(&fe->b, b->name.text, of, lo, hi, 0);
@@ -272,8 +286,21 @@ static bool refused_in_fn(Fe *fe, const Stmt *s) {
                                                  : NULL;
     if (!what || fe->fn_level == 0)
         return false;
-    fe_error(fe, DIAG_IMPURE_FN, s->span, "a `fn` is pure: no %s", what);
+    Diag *d = fe_error(fe, DIAG_IMPURE_FN, s->span, "a `fn` is pure: no %s", what);
+    diag_hint(fe->diags, d,
+              s->kind == STMT_TEMP ? "name the value by `let`, or keep it in a `var`"
+                                   : "give a value by `return`; this belongs into the kernel");
     return true;
+}
+
+static void report_return(Fe *fe, const Stmt *s) {
+    Diag *d =
+        fe_error(fe, DIAG_BAD_RETURN, s->span, "`return` is only the last statement of a `fn`");
+    if (fe->fn_level > 0)
+        diag_hint(fe->diags, d, "choose the value: `return c ? a : b;`, or assign it to a `var`");
+    else
+        diag_hint(fe->diags, d, "a kernel writes its outputs: `y = %s;`",
+                  span_text(fe, s->value->span));
 }
 
 void stmt_any(Fe *fe, const Stmt *s) {
@@ -313,7 +340,7 @@ void stmt_any(Fe *fe, const Stmt *s) {
         stmt_break(fe, s);
         break;
     case STMT_RETURN:
-        fe_error(fe, DIAG_BAD_RETURN, s->span, "`return` is only the last statement of a `fn`");
+        report_return(fe, s);
         break;
     case STMT_ASSIGN:
         stmt_assign(fe, s);

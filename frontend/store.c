@@ -20,6 +20,26 @@ static bool check_writable(Fe *fe, Tensor *t, Span span) {
     return false;
 }
 
+bool axes_hint(Fe *fe, Diag *d, AxisSet extra, AxisSet have, const char *place) {
+    for (int i = 0; i < extra.n; i++)
+        for (int k = 0; k < have.n; k++) {
+            const Axis *e = axis_by_id(fe, extra.id[i]), *h = axis_by_id(fe, have.id[k]);
+            if (h->of == e && e->is_dim)
+                diag_hint(fe->diags, d,
+                          "`%s` walks `%s`, but is an axis of its own: index by `%s` what now has "
+                          "the whole `%s` (`:`, or no index at all)",
+                          h->name, e->name, h->name, e->name);
+            else if (e->of == h && h->is_dim)
+                diag_hint(fe->diags, d,
+                          "`%s` walks `%s`, but is an axis of its own: index `%s` by `%s` too",
+                          e->name, h->name, place, e->name);
+            else
+                continue;
+            return true;
+        }
+    return false;
+}
+
 static bool check_value_axes(Fe *fe, Tensor *t, Val v, AxisSet axes, Span span, Span target) {
     if (axes_subset(v.axes, axes))
         return true;
@@ -27,8 +47,9 @@ static bool check_value_axes(Fe *fe, Tensor *t, Val v, AxisSet axes, Span span, 
     Diag *d = fe_error(fe, DIAG_AXES_MISMATCH, span, "the value has %s, the index of `%s` has %s",
                        axes_text(fe, v.axes), t->mem->name, axes_text(fe, axes));
     diag_note(fe->diags, d, target, "the index is here");
-    diag_hint(fe->diags, d, "reduce the value: `sum%s(...)`, or index by %s", axes_text(fe, extra),
-              axes_text(fe, extra));
+    if (!axes_hint(fe, d, extra, axes, t->mem->name))
+        diag_hint(fe->diags, d, "reduce the value: `sum%s(...)`, or index `%s` by %s",
+                  axes_text(fe, extra), t->mem->name, axes_text(fe, extra));
     return false;
 }
 
@@ -262,6 +283,7 @@ void stmt_scatter(Fe *fe, const Stmt *s) {
 /* --- temporaries ---------------------------------------------------------------------------- */
 
 static bool temp_dim(Fe *fe, Tensor *t, int i, const Expr *e, Value **out) {
+    t->text[i] = span_text(fe, e->span);
     if (!range_bound(fe, e, out) || !check_launch_known(fe, *out, e->span))
         return false;
     Entry *entry =

@@ -110,8 +110,11 @@ const char *span_text(Fe *fe, Span span) {
 const char *cast_text(Fe *fe, Span span, DType to) {
     const char *text = span_text(fe, span);
     bool simple = *text;
-    for (const char *c = text; *c; c++)
-        simple &= isalnum((unsigned char)*c) || *c == '_' || *c == '.';
+    int depth = 0; /* of brackets: x[i + 1] is as simple as x */
+    for (const char *c = text; *c; c++) {
+        depth += *c == '[' || *c == '(' ? 1 : *c == ']' || *c == ')' ? -1 : 0;
+        simple &= depth > 0 || isalnum((unsigned char)*c) || strchr("_.)]", *c) != NULL;
+    }
     if (strlen(text) > 60)
         text = "...";
     return arena_printf(fe->arena, simple ? "%s as %s" : "(%s) as %s", text, dtype_name(to));
@@ -196,6 +199,15 @@ static bool converts(DType from, DType to, bool is_store) {
     return dtype_is_signed(from) == dtype_is_signed(to) && is_wider(to, from);
 }
 
+static bool literal_fits(Val v, DType to);
+
+/* Of a choice, the side that does not fit. */
+static Val literal_misfit(Val v, DType to) {
+    while (v.choice)
+        v = literal_fits(v.choice->yes, to) ? v.choice->no : v.choice->yes;
+    return v;
+}
+
 static bool literal_fits(Val v, DType to) {
     if (v.choice)
         return literal_fits(v.choice->yes, to) && literal_fits(v.choice->no, to);
@@ -213,13 +225,16 @@ Val val_coerce(Fe *fe, Val v, DType to, bool is_store, Span span, const char *wh
     if (v.kind == VAL_LITERAL) {
         if (literal_fits(v, to))
             return val_with_axes(val_cast(fe, v, to, span), v.axes);
-        bool range = !v.is_float && !v.choice && dtype_is_integer(to);
+        v = literal_misfit(v, to);
+        bool range = !v.is_float && dtype_is_integer(to);
         Diag *d = range ? fe_error(fe, DIAG_NARROWING, span, "%s is %s, which does not hold %lld",
                                    what, dtype_name(to), (long long)v.i)
                         : fe_error(fe, DIAG_TYPE_MISMATCH, span, "%s is %s, this is %s", what,
                                    dtype_name(to), val_text(fe, v));
         if (to == DT_BOOL)
             diag_hint(fe->diags, d, "write `true` or `false`");
+        else if (!range)
+            diag_hint(fe->diags, d, "write an integer");
         return val_poison();
     }
     DType from = val_dtype(v);
@@ -228,7 +243,10 @@ Val val_coerce(Fe *fe, Val v, DType to, bool is_store, Span span, const char *wh
             dtype_is_float(from) == dtype_is_float(to) && from != DT_BOOL && to != DT_BOOL;
         Diag *d = fe_error(fe, narrows ? DIAG_NARROWING : DIAG_TYPE_MISMATCH, span,
                            "%s is %s, the value is %s", what, dtype_name(to), val_text(fe, v));
-        diag_hint(fe->diags, d, "write `%s`", cast_text(fe, span, to));
+        if (to == DT_BOOL)
+            diag_hint(fe->diags, d, "compare: `%s != 0`", span_text(fe, span));
+        else
+            diag_hint(fe->diags, d, "write `%s`", cast_text(fe, span, to));
         return val_poison();
     }
     AxisSet axes = v.axes;
@@ -252,15 +270,17 @@ Value *val_spread(Fe *fe, Val v, Span span) {
     return ir_select(&fe->b, all, v.v, v.v, NULL);
 }
 
-Value *val_index(Fe *fe, Val v, Span span) {
+Value *val_index(Fe *fe, Val v, Span span, const char *what) {
     v = val_force(fe, v, span);
     if (!val_ok(v))
         return NULL;
     if (v.kind == VAL_LITERAL ? v.is_float : !dtype_is_integer(val_dtype(v))) {
-        Diag *d = fe_error(fe, DIAG_NOT_AN_INDEX, span, "an index is an integer, this is %s",
+        Diag *d = fe_error(fe, DIAG_NOT_AN_INDEX, span, "%s is an integer, this is %s", what,
                            val_text(fe, v));
         if (val_dtype(v) == DT_BOOL)
-            diag_hint(fe->diags, d, "write `(%s) ? 1 : 0`", span_text(fe, span));
+            diag_hint(fe->diags, d, "write `%s ? 1 : 0`", span_text(fe, span));
+        else if (v.kind != VAL_LITERAL && v.axes.n == 0)
+            diag_hint(fe->diags, d, "write `%s`", cast_text(fe, span, DT_I64));
         return NULL;
     }
     return val_cast(fe, v, DT_INDEX, span);
@@ -285,29 +305,47 @@ bool val_union(Fe *fe, Val a, Val b, Span span, AxisSet *out) {
     return false;
 }
 
+void sides_set(Fe *fe, Span left, Span right) {
+    fe->sides[0] = left;
+    fe->sides[1] = right;
+}
+
 /* The side to convert: an integer that meets a float, else the second. */
 static DType meet_fail(Fe *fe, Val a, Val b, Span span, const char *what) {
     Diag *d = fe_error(fe, DIAG_TYPE_MISMATCH, span, "%s of %s and %s", what, val_text(fe, a),
                        val_text(fe, b));
     DType ta = val_dtype(a), tb = val_dtype(b);
     if (ta == DT_BOOL || tb == DT_BOOL) {
-        diag_hint(fe->diags, d, "convert the bool first: `c as i32`, or choose with `c ? x : y`");
+        bool left = ta == DT_BOOL;
+        Span side = fe->sides[left ? 0 : 1];
+        DType other = left ? tb : ta;
+        if (span_is_none(side))
+            diag_hint(fe->diags, d, "choose: `c ? x : y`");
+        else
+            diag_hint(fe->diags, d, "choose: `%s ? x : y`, or convert: `%s`", span_text(fe, side),
+                      cast_text(fe, side, other == DT_NONE ? DT_I32 : dtype_promote(other)));
         return DT_NONE;
     }
-    bool first = tb == DT_NONE || (dtype_is_float(tb) && !dtype_is_float(ta));
+    bool float_a = dtype_is_float(ta) || (ta == DT_NONE && a.is_float);
+    bool float_b = dtype_is_float(tb) || (tb == DT_NONE && b.is_float);
+    bool first = float_b && !float_a;
     DType to = first ? tb : ta;
     to = to == DT_NONE ? DT_F32 : dtype_promote(to);
-    if (span_is_none(fe->sides[first ? 0 : 1]))
+    if (fe->in_index)
+        diag_hint(fe->diags, d, "an index is computed in integers; `as i64` makes one of a float");
+    else if (span_is_none(fe->sides[first ? 0 : 1]))
         diag_hint(fe->diags, d, "convert one side: `... as %s`", dtype_name(to));
     else
         diag_hint(fe->diags, d, "write `%s`", cast_text(fe, fe->sides[first ? 0 : 1], to));
     return DT_NONE;
 }
 
-static DType meet_literal(Fe *fe, Val literal, Val other, bool keep, Span span, const char *what) {
+static DType meet_literal(Fe *fe, Val literal, Val other, bool keep, Span span, const char *what,
+                          bool literal_first) {
     DType t = keep ? val_dtype(other) : dtype_promote(val_dtype(other));
     if (t == DT_BOOL || (literal.is_float && !dtype_is_float(t)))
-        return meet_fail(fe, literal, other, span, what);
+        return literal_first ? meet_fail(fe, literal, other, span, what)
+                             : meet_fail(fe, other, literal, span, what);
     if (!literal.is_float && fe->in_index && dtype_is_integer(t))
         return DT_INDEX;
     return t;
@@ -329,9 +367,9 @@ DType val_meet(Fe *fe, Val a, Val b, bool keep, Span span, const char *what) {
     if (a.kind == VAL_LITERAL && b.kind == VAL_LITERAL)
         return a.is_float || b.is_float ? DT_F32 : DT_INDEX;
     if (a.kind == VAL_LITERAL)
-        return meet_literal(fe, a, b, keep, span, what);
+        return meet_literal(fe, a, b, keep, span, what, true);
     if (b.kind == VAL_LITERAL)
-        return meet_literal(fe, b, a, keep, span, what);
+        return meet_literal(fe, b, a, keep, span, what, false);
     DType ta = val_dtype(a), tb = val_dtype(b);
     if (ta == DT_BOOL && tb == DT_BOOL)
         return DT_BOOL;

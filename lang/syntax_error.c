@@ -133,6 +133,8 @@ static void hint(ParseContext *ctx, Diag *diag, const SyntaxError *found) {
     if (kind == TOK_TYPE && expr)
         diag_hint(ctx->diags, diag, "a conversion is written `value as %s`",
                   ctx->last.value.name.text);
+    else if (kind == TOK_AXIS && expr)
+        diag_hint(ctx->diags, diag, "axes stand in brackets: `sum[n](x)`");
     else if (kind == TOK_ASSIGN && expects(found, "{"))
         diag_hint(ctx->diags, diag, "equality is `==`");
     else if (kind == TOK_COLON && expects(found, "]"))

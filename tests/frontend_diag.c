@@ -58,5 +58,5 @@ Test(frontend_diag, corpus) {
         if (e->d_name[0] != '.')
             count += check_file(e->d_name);
     closedir(folder);
-    cr_expect(count >= 150, "%u cases", count);
+    cr_expect(count >= 250, "%u cases", count);
 }
