@@ -1,139 +1,355 @@
-// Takes with uniform positions that are left at `placed`: `take v, u = 1`.
+// Takes that are left at `placed`: `take v, a = e` puts e for axis a, element by element.
 //
-// Input: a tile and one scalar per taken axis. Output: the plane of the tile at that position, or
-// the fill where the position lies outside the window. Where the position is a constant and the
-// axis lives in registers it is a choice of registers; else the tile goes through shared memory,
-// where the plane is an offset. Invariant: the scratch area is free again after the next barrier
-// (scratch_begin).
+// Input: a tile and one position per taken axis: a scalar, or a tile over some of the result's
+// axes. Output: the elements at those positions, or the fill where a position lies outside the
+// window of its axis. Where an element comes from is linear over F2 in the bits of the kept
+// coordinates and of the position, so its register, lane and warp are XORs of parts of these. Three
+// ways, the first that does:
+//
+//   registers  the element is in the same thread: a choice among a few registers
+//   lanes      it is in the same warp: that choice, after a shuffle from the lane that has it
+//   shared     the whole tile goes through shared memory, and is read at an address per element
+//
+// Invariant: the scratch area is free again after the next barrier (scratch_begin).
 #include "backend/lower.h"
 
-static const Layout *plane_buffer(LayoutTable *table, const Op *op, const Layout *from,
-                                  bool whole) {
-    AxisSize sizes[AXES_MAX];
-    unsigned n = 0;
-    for (int taken = 0; taken <= (whole ? 1 : 0); taken++) {
-        for (int i = 0; i < from->naxes; i++) {
-            bool is_taken = false;
-            for (int k = 0; k < op->naxes; k++)
-                is_taken = is_taken || op->axes[k]->id == from->axis[i];
-            if (is_taken == (taken == 1))
-                sizes[n++] = (AxisSize){from->axis[i], layout_size(from, from->axis[i])};
-        }
-    }
-    return layout_shared_linear(table, sizes, n);
+#include <string.h>
+
+// How the inputs that hold an element of the tile follow from a bit.
+typedef struct Source {
+    uint32_t reg, lane, warp;
+} Source;
+
+enum { CHOICES_MAX = 8, SHUFFLES_MAX = 4 };
+
+typedef struct TakePlan {
+    const Layout *from, *to;               // to: NULL for a scalar result
+    int64_t known[AXES_MAX];               // a position that is known, from begin; -1: it is not
+    Source taken[AXES_MAX][32];            // by taken axis and bit of the position
+    Source kept[IN_DIMS][LAYOUT_BITS_MAX]; // by input bit of `to`
+    uint32_t choices;                      // register bits that differ between threads or positions
+    bool moves;                            // the lane does too
+    bool shared;
+} TakePlan;
+
+// The inputs that hold offset `at` along an axis of the tile.
+static Source locate(const Layout *from, uint16_t axis, uint32_t at) {
+    uint32_t coord[AXES_MAX] = {0}, in[IN_DIMS];
+    int i = layout_axis_index(from, axis);
+    if (i < 0)
+        return (Source){0};
+    coord[i] = at;
+    layout_locate(from, coord, in);
+    return (Source){in[IN_REG], in[IN_LANE], in[IN_WARP]};
 }
 
-static bool is_uniform(const Op *op) {
-    for (int i = 0; i < op->naxes; i++) {
-        if (op->in[1 + i]->kind == VALUE_IOTA || op->in[1 + i]->type.axes.n)
-            return false;
+static Source source_xor(Source a, Source b) {
+    return (Source){a.reg ^ b.reg, a.lane ^ b.lane, a.warp ^ b.warp};
+}
+
+// A constant position along an axis that begins at a constant.
+static int64_t known_position(const Op *op, int k) {
+    const Value *e = op->in[1 + k];
+    const Axis *a = op->axes[k];
+    bool fixed = a->is_dim || (a->lo && a->lo->kind == VALUE_CONST && !a->like);
+    if (e->kind != VALUE_CONST || !fixed)
+        return -1;
+    int64_t at = e->u.i - (a->is_dim ? 0 : a->lo->u.i);
+    return at >= 0 && at < (int64_t)layout_size(op->in[0]->type.layout, a->id) ? at : 0;
+}
+
+static bool is_taken(const Op *op, uint16_t axis) {
+    for (int k = 0; k < op->naxes; k++)
+        if (op->axes[k]->id == axis)
+            return true;
+    return false;
+}
+
+static void plan_positions(TakePlan *p, const Op *op) {
+    for (int k = 0; k < op->naxes; k++) {
+        uint16_t axis = op->axes[k]->id;
+        p->known[k] = known_position(op, k);
+        for (unsigned b = 0; b < layout_axis_bits(p->from, axis); b++) {
+            Source s = p->taken[k][b] = locate(p->from, axis, UINT32_C(1) << b);
+            if (p->known[k] >= 0)
+                continue;
+            p->choices |= s.reg;
+            p->moves |= s.lane != 0;
+            p->shared |= s.warp != 0;
+        }
+        if (p->known[k] > 0) {
+            Source s = locate(p->from, axis, (uint32_t)p->known[k]);
+            p->moves |= s.lane != 0;
+            p->shared |= s.warp != 0;
+        }
     }
-    return op->in[0]->type.layout && op->in[0]->type.layout->nrep == 0;
+}
+
+// The thread of a result's element that keeps its lane and warp; copies stay where they are.
+static void plan_kept(TakePlan *p, const Op *op) {
+    for (unsigned dim = IN_REG; p->to && dim <= IN_WARP; dim++) {
+        for (unsigned i = 0; i < p->to->nin[dim]; i++) {
+            Source s = {0};
+            for (int a = 0; a < p->from->naxes; a++)
+                if (!is_taken(op, p->from->axis[a]))
+                    s = source_xor(s, locate(p->from, p->from->axis[a],
+                                             layout_column(p->to, dim, i, p->from->axis[a])));
+            p->kept[dim][i] = s;
+            p->choices |= dim == IN_REG ? 0 : s.reg;
+        }
+    }
+    uint32_t free_lanes = layout_free_bits(p->from, IN_LANE),
+             free_warps = layout_free_bits(p->from, IN_WARP);
+    for (unsigned i = 0; i < LAYOUT_BITS_MAX; i++) {
+        uint32_t bit = UINT32_C(1) << i;
+        bool lane_in = i < p->from->nin[IN_LANE] && !(free_lanes & bit);
+        bool warp_in = i < p->from->nin[IN_WARP] && !(free_warps & bit);
+        p->moves |= p->kept[IN_REG][i].lane || p->kept[IN_WARP][i].lane ||
+                    p->kept[IN_LANE][i].lane != (lane_in ? bit : 0);
+        p->shared |= p->kept[IN_REG][i].warp || p->kept[IN_LANE][i].warp ||
+                     p->kept[IN_WARP][i].warp != (warp_in ? bit : 0);
+    }
+}
+
+static TakePlan take_plan(const Op *op) {
+    TakePlan p = {.from = op->in[0]->type.layout, .to = op->res[0]->type.layout};
+    if (!p.from || p.from->nrep > 0 || (p.to && p.to->nrep > 0))
+        return p;
+    plan_positions(&p, op);
+    plan_kept(&p, op);
+    uint32_t n = UINT32_C(1) << __builtin_popcount(p.choices);
+    p.shared |= n > (p.moves ? SHUFFLES_MAX : CHOICES_MAX);
+    return p;
+}
+
+// i4 and u4 lie in bytes.
+static DType memory_dtype(DType t) {
+    return t == DT_I4 ? DT_I8 : t == DT_U4 ? DT_U8 : t;
 }
 
 int64_t take_scratch(const Op *op) {
-    if (!is_uniform(op))
+    TakePlan p = take_plan(op);
+    if (!p.shared)
         return 0;
-    return (int64_t)layout_elements(op->in[0]->type.layout) * storage_bytes(op->in[0]->type.dtype);
+    return (int64_t)layout_elements(p.from) * storage_bytes(memory_dtype(op->in[0]->type.dtype));
 }
 
-// Positions in the window, and whether all of them lie inside.
-static Uni positions(Lower *l, const Op *op, Uni *at) {
+// --- positions ---
+
+// The position of a taken axis in registers of the result.
+typedef struct Position {
+    Operand e;
+    DType dtype;
+    Lane begin, end; // i64
+    uint32_t mask;   // of positions that exist
+} Position;
+
+static Position position_of(Lower *l, const Op *op, int k) {
     Target *t = l->t;
-    LLVMBuilderRef b = t->builder;
-    Uni inside = uni_int(t, 1, 1);
-    for (int i = 0; i < op->naxes; i++) {
-        Window w = lower_window(l, op->axes[i]);
-        LLVMValueRef e = lower_index(l, op->in[1 + i]).v;
-        LLVMValueRef in = LLVMBuildAnd(b, LLVMBuildICmp(b, LLVMIntSGE, e, w.begin.v, ""),
-                                       LLVMBuildICmp(b, LLVMIntSLT, e, w.end.v, ""), "");
-        at[i].v = LLVMBuildSub(b, e, w.begin.v, "");
-        inside.v = LLVMBuildAnd(b, inside.v, in, "");
-    }
-    return inside;
+    const Value *e = op->in[1 + k];
+    Window w = lower_window(l, op->axes[k]);
+    return (Position){
+        .e = operand_of(l, e, op->res[0]->type.layout),
+        .dtype = e->type.dtype,
+        .begin = t->ops->splat(t, w.begin),
+        .end = t->ops->splat(t, w.end),
+        .mask = layout_size(op->in[0]->type.layout, op->axes[k]->id) - 1,
+    };
 }
 
-// False when some position is no constant or its axis is not in registers alone.
-static bool pick_registers(Lower *l, const Op *op, const Uni *at, LLVMValueRef *out) {
-    const Layout *from = op->in[0]->type.layout, *to = op->res[0]->type.layout;
-    if (!to || !layout_is_slice(from, to))
-        return false;
-    for (int k = 0; k < op->naxes; k++) {
-        uint16_t axis = op->axes[k]->id;
-        if (!LLVMIsAConstantInt(at[k].v))
-            return false;
-        for (unsigned dim = IN_LANE; dim <= IN_WARP; dim++)
-            for (unsigned i = 0; i < from->nin[dim]; i++)
-                if (layout_column(from, dim, i, axis))
-                    return false;
-    }
-    for (uint32_t r = 0; r < layout_registers(from); r++) {
-        bool here = true;
-        for (int k = 0; k < op->naxes; k++)
-            here = here && uni_is_int(at[k], coord_register(from, op->axes[k]->id, r));
-        if (here)
-            out[layout_slice_register(from, to, r)] = lower_lane(l, op->in[0], (int)r).v;
-    }
-    return true;
-}
-
-static void through_shared(Lower *l, const Op *op, const Uni *at, Uni inside, LLVMValueRef *out) {
+// The distance from the begin of the window, cut to the tile's bits, and whether it lies inside.
+static Lane position_at(Lower *l, const Position *p, uint32_t reg, Lane *inside) {
     Target *t = l->t;
-    const Value *v = op->in[0];
-    const Layout *from = v->type.layout, *to = op->res[0]->type.layout;
-    const Layout *whole = plane_buffer(l->layouts, op, from, true);
-    const Layout *plane = plane_buffer(l->layouts, op, from, false);
-    if (!whole || !plane || !to || t->desc->shared_bytes == 0) {
-        target_fail(t, "this take");
+    Lane e = operand_lane(l, &p->e, reg);
+    e = lane_resize(t, e, p->dtype, dtype_is_signed(p->dtype) ? DT_INDEX : DT_U64);
+    Lane in = lane_and(t, lane_cmp(t, CMP_GE, DT_INDEX, e, p->begin),
+                       lane_cmp(t, CMP_LT, DT_INDEX, e, p->end));
+    *inside = lane_and(t, *inside, in);
+    Lane at = lane_resize(t, lane_op2(t, OP_SUB, DT_INDEX, e, p->begin), DT_INDEX, DT_U32);
+    return lane_op2(t, OP_AND, DT_U32, at, lane_int(t, DT_U32, p->mask));
+}
+
+static Lane lane_xor(Target *t, Lane a, Lane b) {
+    return !a.v ? b : !b.v ? a : lane_op2(t, OP_XOR, DT_U32, a, b);
+}
+
+// --- in the warp ---
+
+// The part of `source` (a field of Source) that the position at[k] gives; NULL: none.
+static Lane part_of_position(Lower *l, const TakePlan *p, int k, Lane at, size_t field) {
+    uint32_t col[32] = {0};
+    for (int b = 0; b < 32; b++)
+        memcpy(&col[b], (const char *)&p->taken[k][b] + field, sizeof col[b]);
+    return lane_linear(l, at, 32, col);
+}
+
+// The part that lane and warp of the result's element give.
+static Lane part_of_thread(Lower *l, const TakePlan *p, size_t field) {
+    Target *t = l->t;
+    uint32_t lane[LAYOUT_BITS_MAX] = {0}, warp[LAYOUT_BITS_MAX] = {0};
+    for (int i = 0; i < LAYOUT_BITS_MAX; i++) {
+        memcpy(&lane[i], (const char *)&p->kept[IN_LANE][i] + field, sizeof lane[i]);
+        memcpy(&warp[i], (const char *)&p->kept[IN_WARP][i] + field, sizeof warp[i]);
+    }
+    Lane x = lane_linear(l, t->ops->lane_id(t), LAYOUT_BITS_MAX, lane);
+    Uni w = uni_linear(l, t->ops->warp_id(t), LAYOUT_BITS_MAX, warp);
+    return w.v ? lane_xor(t, x, t->ops->splat(t, w)) : x;
+}
+
+// Constant part: the register of the result, and positions that are known.
+static Source part_known(const TakePlan *p, const Op *op, uint32_t reg) {
+    Source s = {0};
+    for (unsigned i = 0; p->to && i < p->to->nin[IN_REG]; i++)
+        if (reg >> i & 1)
+            s = source_xor(s, p->kept[IN_REG][i]);
+    for (int k = 0; k < op->naxes; k++)
+        if (p->known[k] > 0)
+            s = source_xor(s, locate(p->from, op->axes[k]->id, (uint32_t)p->known[k]));
+    return s;
+}
+
+// The register that `base` XOR the bits of `which` names, after a shuffle from lane `source`.
+static Lane choose(Lower *l, const Op *op, const TakePlan *p, uint32_t base, Lane which,
+                   Lane source) {
+    Target *t = l->t;
+    uint32_t bit[8];
+    int n = 0;
+    for (uint32_t i = 0; i < 32; i++)
+        if (p->choices >> i & 1)
+            bit[n++] = UINT32_C(1) << i;
+    Lane candidate[CHOICES_MAX];
+    for (uint32_t m = 0; m < UINT32_C(1) << n; m++) {
+        uint32_t reg = base;
+        for (int i = 0; i < n; i++)
+            reg ^= m >> i & 1 ? bit[i] : 0;
+        candidate[m] = lower_lane(l, op->in[0], (int)reg);
+        if (p->moves)
+            candidate[m] = t->ops->shuffle_idx(t, op->in[0]->type.dtype, candidate[m], source);
+    }
+    for (int i = n - 1; i >= 0; i--) {
+        Lane set = lane_op2(t, OP_AND, DT_U32, which, lane_int(t, DT_U32, bit[i]));
+        set = lane_cmp(t, CMP_NE, DT_U32, set, lane_int(t, DT_U32, 0));
+        for (uint32_t m = 0; m < UINT32_C(1) << i; m++)
+            candidate[m] = t->ops->select(t, set, candidate[m | UINT32_C(1) << i], candidate[m]);
+    }
+    return candidate[0];
+}
+
+static void in_warp(Lower *l, const Op *op, const TakePlan *p, const Position *position, int n,
+                    Lane *out, Lane *inside) {
+    Target *t = l->t;
+    Lane reg_thread = part_of_thread(l, p, offsetof(Source, reg));
+    Lane lane_thread = part_of_thread(l, p, offsetof(Source, lane));
+    for (int r = 0; r < n && !t->failed; r++) {
+        Source s = part_known(p, op, (uint32_t)r);
+        Lane which = reg_thread, source = lane_thread;
+        for (int k = 0; k < op->naxes; k++) {
+            Lane at = position_at(l, &position[k], (uint32_t)r, &inside[r]);
+            if (p->known[k] >= 0)
+                continue;
+            which = lane_xor(t, which, part_of_position(l, p, k, at, offsetof(Source, reg)));
+            source = lane_xor(t, source, part_of_position(l, p, k, at, offsetof(Source, lane)));
+        }
+        if (s.lane)
+            source = lane_xor(t, source, lane_int(t, DT_U32, s.lane));
+        Lane zero = lane_int(t, DT_U32, 0);
+        out[r] = choose(l, op, p, s.reg, which.v ? which : zero, source.v ? source : zero);
+    }
+}
+
+// --- through shared memory ---
+
+// The tile in the order of its axes, the first fastest; stride[i] bytes along from->axis[i].
+static const Layout *tile_buffer(Lower *l, const Layout *from, int bytes, int64_t *stride) {
+    AxisSize sizes[AXES_MAX];
+    int64_t s = bytes;
+    for (int i = 0; i < from->naxes; i++) {
+        sizes[i] = (AxisSize){from->axis[i], layout_size(from, from->axis[i])};
+        stride[i] = s;
+        s *= sizes[i].size;
+    }
+    return layout_shared_linear(l->layouts, sizes, from->naxes);
+}
+
+static Lane scaled(Target *t, Lane x, int64_t stride) {
+    return lane_op2(t, OP_MUL, DT_U32, x, lane_int(t, DT_U32, stride));
+}
+
+static Lane lane_sum(Target *t, Lane a, Lane b) {
+    return !a.v ? b : !b.v ? a : lane_op2(t, OP_ADD, DT_U32, a, b);
+}
+
+static void through_shared(Lower *l, const Op *op, const TakePlan *p, const Position *position,
+                           int n, Lane *out, Lane *inside) {
+    Target *t = l->t;
+    const Layout *from = p->from;
+    DType dtype = memory_dtype(op->in[0]->type.dtype);
+    int64_t stride[AXES_MAX];
+    const Layout *buffer = tile_buffer(l, from, storage_bytes(dtype), stride);
+    if (!buffer) {
+        target_fail(t, "a take from this tile");
         return;
     }
-    int64_t stride = (int64_t)layout_offsets(plane) * storage_bytes(v->type.dtype);
-    Uni base = uni_int(t, 32, l->scratch_at), from_base = base, zero = uni_int(t, 64, 0);
-    // the taken axes follow the others, in the order of the layout's axes
-    for (int i = 0; i < from->naxes; i++) {
-        for (int k = 0; k < op->naxes; k++) {
-            if (op->axes[k]->id != from->axis[i])
-                continue;
-            Uni safe = {LLVMBuildSelect(t->builder, inside.v, at[k].v, zero.v, "")};
-            safe = uni_mul(t, uni_resize(t, safe, 32, true), uni_int(t, 32, stride));
-            from_base = uni_add(t, from_base, safe);
-            stride *= layout_size(from, from->axis[i]);
-        }
-    }
-    int n = type_registers(v->type);
-    LLVMValueRef *in = ARENA_ARRAY(l->arena, LLVMValueRef, (size_t)n);
-    for (int r = 0; r < n; r++)
-        in[r] = lower_lane(l, v, r).v;
+    int nfrom = type_registers(op->in[0]->type);
+    LLVMValueRef *in = ARENA_ARRAY(l->arena, LLVMValueRef, (size_t)nfrom);
+    lower_flatten(l, op->in[0], op->in[0]->type, in);
+    Uni base = uni_int(t, 32, l->scratch_at);
     scratch_begin(l);
-    shared_write(l, v->type.dtype, NULL, from, whole, base, in);
+    shared_write(l, dtype, NULL, from, buffer, base, in);
     t->ops->block_barrier(t);
-    shared_read(l, v->type.dtype, NULL, to, plane, from_base, out);
+    Coord kept[AXES_MAX];
+    for (int i = 0; i < from->naxes; i++)
+        kept[i] = coord_of(l, p->to, from->axis[i]);
+    Access access = {.dtype = dtype, .width = 1, .align = storage_bytes(dtype)};
+    for (int r = 0; r < n && !t->failed; r++) {
+        Lane offset = {NULL};
+        int64_t imm = 0;
+        for (int i = 0; i < from->naxes; i++) {
+            if (is_taken(op, from->axis[i]))
+                continue;
+            uint32_t rest, c = coord_register(p->to, from->axis[i], (uint32_t)r);
+            Lane lane = coord_lane(l, &kept[i], c, &rest);
+            if (kept[i].warp.v)
+                lane = lane_sum(t, lane, t->ops->splat(t, kept[i].warp));
+            imm += rest * stride[i];
+            offset = lane_sum(t, offset, lane.v ? scaled(t, lane, stride[i]) : lane);
+        }
+        for (int k = 0; k < op->naxes; k++) {
+            int i = layout_axis_index(from, op->axes[k]->id);
+            Lane at = position_at(l, &position[k], (uint32_t)r, &inside[r]);
+            if (i >= 0)
+                offset = lane_sum(t, offset, scaled(t, at, stride[i]));
+        }
+        Shared place = {.base = base, .offset = offset, .imm = (int32_t)imm};
+        t->ops->load_shared(t, &access, place, (Lane){NULL}, &out[r]);
+    }
 }
 
 void lower_take(Lower *l, const Op *op) {
     Target *t = l->t;
     Value *res = op->res[0];
-    if (!is_uniform(op) || op->in[0]->kind == VALUE_IOTA || res->type.axes.n == 0) {
-        target_fail(t, "a take whose position differs between elements");
+    TakePlan p = take_plan(op);
+    if (!p.from || p.from->nrep > 0 || (p.to && p.to->nrep > 0)) {
+        target_fail(t, "a take from this tile");
         return;
     }
     Tile *tile = lower_result(l, res);
-    Uni at[AXES_MAX];
-    Uni inside = positions(l, op, at);
-    if (!pick_registers(l, op, at, tile->reg))
-        through_shared(l, op, at, inside, tile->reg);
-    if (t->failed || uni_is_int(inside, -1))
+    Position position[AXES_MAX];
+    for (int k = 0; k < op->naxes; k++)
+        position[k] = position_of(l, op, k);
+    Lane *out = ARENA_ARRAY(l->arena, Lane, (size_t)tile->n);
+    Lane *inside = ARENA_ARRAY(l->arena, Lane, (size_t)tile->n);
+    if (t->failed)
         return;
+    (p.shared ? through_shared : in_warp)(l, op, &p, position, tile->n, out, inside);
     const Value *other = op->has_else ? op->in[op->nin - 1] : NULL;
-    Lane cond = t->ops->splat(t, inside);
     Lane zero = t->ops->splat(t, (Uni){LLVMConstNull(target_type(t, res->type.dtype))});
     Operand fill = {0};
     if (other)
         fill = operand_of(l, other, res->type.layout);
     for (int r = 0; r < tile->n && !t->failed; r++) {
         Lane f = other ? operand_lane(l, &fill, (uint32_t)r) : zero;
-        // a position that no register holds lies outside
-        Lane x = tile->reg[r] ? (Lane){tile->reg[r]} : f;
-        tile->reg[r] = t->ops->select(t, cond, x, f).v;
+        Lane x = t->ops->select(t, inside[r], out[r], f);
+        tile->reg[r] = res->type.axes.n ? x.v : t->ops->lane_first(t, x).v;
     }
 }

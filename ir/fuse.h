@@ -28,6 +28,9 @@ bool fuse_keep_order(PassCtx *ctx, Kernel *k, Region *host);
 // Inserts temps so that every root can be one nest: results of products and reductions that another
 // product or a reduction over their axes uses, values that several nests would compute again.
 bool fuse_keep(PassCtx *ctx, Kernel *k, Region *host);
+// Stores the value in a temp behind its definition; every later use loads it. `why` is for
+// --explain. False: it has too many axes (reported).
+bool fuse_keep_value(PassCtx *ctx, Kernel *k, Value *v, const char *why);
 // A load of a temp or output that a statement of this region has just stored, at the same place =>
 // the stored value.
 bool fuse_forward(PassCtx *ctx, Kernel *k, Region *host);
@@ -35,6 +38,9 @@ bool fuse_forward(PassCtx *ctx, Kernel *k, Region *host);
 bool op_writes(Op *op, const Mem *mem);
 // A product whose result is one number => a sum of elementwise products: no tile, no matrix unit.
 void fuse_inner_products(PassCtx *ctx, Kernel *k);
+// Whole axes of the nest that nothing in it needs as a whole become axes of its grid where they
+// could not be streamed. Returns the nest, or the one in its place.
+Op *fuse_spread_whole(PassCtx *ctx, Kernel *k, Op *par);
 // dot[K] over an axis that is neither bound nor small => a loop over tiles of K that carries the
 // sum.
 bool fuse_dot_loops(PassCtx *ctx, Kernel *k, Region *region);

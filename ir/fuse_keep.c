@@ -48,10 +48,11 @@ static bool blocks_dot(const Op *heavy, const Op *user) {
 }
 
 // A reduction may use another reduction only where that one's result does not extend along the
-// reduced axes, and no product that does.
+// reduced axes, and no product that does; a short axis is held in one program, so there it may.
 static bool blocks_reduce(const Op *heavy, const Op *user) {
     for (int i = 0; i < user->naxes; i++)
-        if (axes_has(heavy->res[0]->type.axes, user->axes[i]->id))
+        if (axes_has(heavy->res[0]->type.axes, user->axes[i]->id) &&
+            !(user->kind == OP_REDUCE && axis_is_short(user->axes[i])))
             return true;
     return false;
 }
@@ -139,6 +140,14 @@ static void remark_kept(PassCtx *ctx, const Kernel *k, const Value *v, const cha
     remark(ctx, DIAG_KEPT, v->def->span, "%s is kept in memory as %s%s%s%s: %s",
            v->name ? arena_printf(ctx->scratch, "`%s`", v->name) : "this value",
            dtype_name(v->type.dtype), *axes ? "[" : "", axes, *axes ? "]" : "", why);
+}
+
+bool fuse_keep_value(PassCtx *ctx, Kernel *k, Value *v, const char *why) {
+    if (too_many_dims(ctx, v))
+        return false;
+    remark_kept(ctx, k, v, why);
+    value_keep(k, v);
+    return true;
 }
 
 static bool inside_nest(const Op *op) {

@@ -233,7 +233,6 @@ static void op_bounds(void *user, Op *op) {
         break;
     case OP_SCAN:
     case OP_ARGREDUCE:
-    case OP_TAKE:
         mixes_unsupported(b, op);
         break;
     default:

@@ -333,9 +333,13 @@ static bool region_fuse(PassCtx *ctx, Kernel *k, Region *host) {
         return false;
     region_make_nests(ctx, k, host);
     region_drop_tiles(ctx, k, host);
-    for (Op *op = host->first; op; op = op->next)
-        if (op->kind == OP_PARALLEL && !fuse_dot_loops(ctx, k, op->region[0]))
+    for (Op *op = host->first; op; op = op->next) {
+        if (op->kind != OP_PARALLEL)
+            continue;
+        op = fuse_spread_whole(ctx, k, op);
+        if (!fuse_dot_loops(ctx, k, op->region[0]))
             return false;
+    }
     return true;
 }
 

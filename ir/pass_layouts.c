@@ -189,6 +189,18 @@ static void spread_access(Assign *a, Op *op, Value *v) {
             give_slice(a, op->in[i], v->type.layout);
 }
 
+// A take along an axis that stays (a shift, a butterfly) keeps the tile's layout, a picked plane
+// its slice: what is not taken from elsewhere stays in its thread.
+static void spread_take(Assign *a, Op *op) {
+    Value *v = op->in[0], *r = op->res[0];
+    if (is_tile(v) && v->type.layout && axes_subset(r->type.axes, v->type.axes))
+        give_slice(a, r, v->type.layout);
+    if (r->type.layout && axes_equal(r->type.axes, v->type.axes))
+        give(a, v, r->type.layout);
+    for (int i = 1; i < op->nin && r->type.layout; i++)
+        give_slice(a, op->in[i], r->type.layout);
+}
+
 static void spread_equal(Assign *a, int n, Value **v) {
     const Layout *l = NULL;
     for (int i = 0; i < n; i++)
@@ -234,6 +246,8 @@ static void spread_op(void *user, Op *op) {
         if (is_tile(op->in[0]) && op->in[0]->type.layout)
             for (int i = 0; i < op->nres; i++)
                 give_slice(a, op->res[i], op->in[0]->type.layout);
+    } else if (op->kind == OP_TAKE) {
+        spread_take(a, op);
     } else if (op->kind == OP_SCAN) {
         Value *group[2] = {op->in[0], op->res[0]};
         spread_equal(a, 2, group);
@@ -499,6 +513,8 @@ static void fix_op(void *user, Op *op) {
         fix_reduce(a, op);
     } else if (op->kind == OP_LOAD) {
         fix_slices(a, op, op->res[0]->type.layout, -1);
+    } else if (op->kind == OP_TAKE) {
+        fix_slices(a, op, op->res[0]->type.layout, 0);
     } else if (op->kind == OP_STORE || op->kind == OP_ATOMIC || op->kind == OP_SCATTER) {
         bool gives = op->nres > 0 && is_tile(op->res[0]);
         if (gives)

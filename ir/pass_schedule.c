@@ -94,15 +94,43 @@ static DotSizes dot_sizes(const TargetDesc *t, const Kernel *k, const Op *dot) {
     return (DotSizes){.rows = 64, .cols = 64, .along = dot_unit(t, dot) ? 32 : 16, .warps = 4};
 }
 
-// The last axis of a set gets the size, the others 1.
-static void axes_set_size(PassCtx *ctx, Kernel *k, AxisSet s, uint32_t size) {
+// Axes that are held, or have a size of their own, count first; what is left of `size` gets axis
+// `main`, or the last one without a size where main is none of them; the others get 1.
+static void axes_set_size(PassCtx *ctx, Kernel *k, AxisSet s, uint32_t size, int main) {
+    int last = -1;
+    bool has_main = false;
+    for (int i = 0; i < s.n; i++) {
+        const Axis *a = k->axis[s.id[i]];
+        if (a->size == 0 && !a->is_dim && !a->hi) {
+            last = i;
+            has_main |= a->id == main;
+        } else if (a->size > 0) {
+            size = size > a->size ? size / a->size : 1;
+        }
+    }
     for (int i = 0; i < s.n; i++) {
         Axis *a = k->axis[s.id[i]];
-        if (i == s.n - 1)
-            axis_set_size(ctx, k, a, size);
-        else
-            axis_set_size(ctx, k, a, 1);
+        axis_set_size(ctx, k, a, (has_main ? a->id == main : i == last) ? size : 1);
     }
+}
+
+// The contracted axis along which an operand is contiguous in memory, -1 = none: with it whole rows
+// are copied.
+static int contiguous_along(const Op *dot) {
+    for (int i = 0; i < 2; i++) {
+        const Value *v = dot->in[i];
+        while (v->kind == VALUE_OP && v->def->kind == OP_CAST)
+            v = v->def->in[0];
+        if (v->kind != VALUE_OP || v->def->kind != OP_LOAD || v->def->mem[0].nidx == 0)
+            continue;
+        const Mem *t = v->def->mem[0].mem;
+        const Value *inner =
+            v->def->in[v->def->mem[0].first + (t->inner >= 0 ? t->inner : t->rank - 1)];
+        for (int j = 0; j < dot->naxes && inner->kind == VALUE_IOTA; j++)
+            if (dot->axes[j] == inner->axis)
+                return inner->axis->id;
+    }
+    return -1;
 }
 
 typedef struct DotPass {
@@ -126,10 +154,10 @@ static void dot_set_sizes(void *user, Op *op) {
     note_unit(p->ctx, p->k, op);
     DotSizes s = dot_sizes(p->ctx->target, p->k, op);
     DotAxes d = dot_axes(op);
-    axes_set_size(p->ctx, p->k, d.rows, s.rows);
-    axes_set_size(p->ctx, p->k, d.cols, s.cols);
-    axes_set_size(p->ctx, p->k, d.along, s.along);
-    axes_set_size(p->ctx, p->k, d.batch, 1);
+    axes_set_size(p->ctx, p->k, d.rows, s.rows, -1);
+    axes_set_size(p->ctx, p->k, d.cols, s.cols, -1);
+    axes_set_size(p->ctx, p->k, d.along, s.along, contiguous_along(op));
+    axes_set_size(p->ctx, p->k, d.batch, 1, -1);
 }
 
 // --- elementwise, reductions ---

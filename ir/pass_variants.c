@@ -42,12 +42,40 @@ static bool axis_const_extent(const Axis *a, int64_t *n) {
 
 // A whole axis of known extent up to this is held in every variant; a longer one is streamed. The
 // contiguous axis is spread over the lanes of all warps; another one lies in the registers of a
-// thread.
-static int64_t held_fixed_max(const TargetDesc *t, bool contiguous) {
-    enum { CPU_MOST = 256, ROW_MOST = 16384, COLUMN_MOST = 64 };
+// thread. One that cannot be streamed is held as far as it goes.
+static int64_t held_fixed_max(const TargetDesc *t, bool contiguous, bool must) {
+    enum { CPU_MOST = 256, ROW_MOST = 16384, COLUMN_MOST = 64, MUST_MOST = 2048 };
+    if (must && (t->family == TARGET_CPU || !contiguous))
+        return MUST_MOST;
     if (!contiguous)
         return COLUMN_MOST;
     return t->family == TARGET_CPU ? CPU_MOST : ROW_MOST;
+}
+
+// --- an axis that cannot be streamed ---
+
+typedef struct MustHold {
+    const Region *body;
+    const Axis *axis;
+    bool found;
+} MustHold;
+
+static void find_must_hold(void *user, Op *op) {
+    MustHold *m = user;
+    bool along = false, uses = false;
+    for (int i = 0; i < op->naxes; i++)
+        along |= op->axes[i] == m->axis;
+    for (int i = 0; i < op->nin; i++)
+        uses |= axes_has(op->in[i]->type.axes, m->axis->id);
+    bool streams = op->kind == OP_REDUCE || op->kind == OP_INSIDE || op->kind == OP_AXIS;
+    m->found |= (along && !streams) || (uses && op->parent != m->body);
+}
+
+// Something but elementwise work, reductions and stores is along it, or an inner loop uses it.
+static bool must_hold(const Op *par, const Axis *a) {
+    MustHold m = {.body = par->region[0], .axis = a};
+    ir_walk(par->region[0], find_must_hold, &m);
+    return m.found;
 }
 
 // A guard may compare it: it is computed by the kernel's own region.
@@ -67,7 +95,7 @@ static bool nest_whole(PassCtx *ctx, Kernel *k, Op *par) {
         bool contiguous = n.contiguous == a->id || n.ndots > 0;
         int64_t size;
         if (axis_const_extent(a, &size)) {
-            if (size <= held_fixed_max(ctx->target, contiguous))
+            if (size <= held_fixed_max(ctx->target, contiguous, must_hold(par, a)))
                 axes_add(&w->fixed, a->id);
         } else {
             bool guarded =

@@ -183,8 +183,8 @@ Test(frontend_eval, conv_relu_pool) {
                 }
                 scalar_store(want.t.data, (u * V + v) * K + k, scalar_float(DT_F32, best));
             }
-    run_file("tests/corpus/frontend/conv_relu_pool.fk", "conv_relu_pool.f32", f32_only,
-             ARGS(arg_of(&x), arg_of(&f), arg_of(&b), arg_int(1), arg_of(&y)));
+    run_example("conv_relu_pool", "conv_relu_pool.f32", f32_only,
+                ARGS(arg_of(&x), arg_of(&f), arg_of(&b), arg_int(1), arg_of(&y)));
     assert_near(&y, &want, 1e-5);
     data_free(&x), data_free(&f), data_free(&b), data_free(&y), data_free(&want);
 }

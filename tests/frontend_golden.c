@@ -17,7 +17,7 @@ static const Golden goldens[] = {
     {"linear_gelu", {"T=bf16"}},   {"layernorm", {"T=f16"}},
     {"bias_gelu", {"T=f32"}},      {"attention", {"T=bf16", "causal=true"}},
     {"conv_relu_pool", {"T=f16"}}, {"matmul", {"T=f16"}},
-    {"gather", {"T=f32"}},         {"linear_ce", {"T=bf16"}},
+    {"gather", {"T=f32"}},         {"cross_entropy", {"T=bf16"}},
     {"segments", {"T=f32"}},       {"builtins", {NULL}},
     {"atomics", {NULL}},
 };

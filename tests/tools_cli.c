@@ -57,7 +57,7 @@ Test(tools_cli, wrong_use) {
         {"-Wfoo a.fk", "-Wfoo names nothing: write -Werror, -Wno-ID or -Werror=ID"},
         {"-O7 a.fk", "-O takes a level from 0 to 3, not '7'"},
         {"--target=sm_81 a.fk", "unknown target 'sm_81'"},
-        {"--dump=nope a.fk", "--dump: there is no pass 'nope'; the passes are simplify, fuse, "},
+        {"--dump=nope a.fk", "--dump: there is no pass 'nope'; the passes are simplify, inline_take, fuse, "},
         {"--stop-after=all a.fk", "--stop-after: there is no pass 'all'; the passes are "},
         {"--passes=simplify,,fuse a.fk", "--passes: there is no pass ''; the passes are "},
         {"--passes=simplify, a.fk", "--passes: there is no pass ''"},

@@ -1,0 +1,65 @@
+// Kernels of tests/corpus/numeric on cpu and on the simulator against the evaluator, through `fusec
+// run --compare`. A line of NAME.cases is a kernel of NAME.fk and the arguments of a run; a line
+// that starts with `cpu` or `sim` runs there only. FUSE_TEST_KERNEL=name runs the cases of one
+// kernel.
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static void run_case(const char *file, const char *device, const char *kernel, const char *rest) {
+    char command[1024], text[1 << 14];
+    snprintf(command, sizeof command,
+             FUSEC_PROGRAM " run " FUSE_SOURCE_DIR
+                           "/tests/corpus/numeric/%s.fk:%s %s -O1 -Wno-perf "
+                           "--compare --device=%s 2>&1",
+             file, kernel, rest, device);
+    FILE *pipe = popen(command, "r");
+    cr_assert(pipe);
+    size_t used = fread(text, 1, sizeof text - 1, pipe);
+    text[used] = 0;
+    int status = pclose(pipe);
+    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0 && strstr(text, " ok"), "%s\n%s",
+              command, text);
+}
+
+static void run_cases(const char *file, const char *device) {
+    char path[512], line[512];
+    snprintf(path, sizeof path, FUSE_SOURCE_DIR "/tests/corpus/numeric/%s.cases", file);
+    FILE *cases = fopen(path, "r");
+    cr_assert(cases, "%s", path);
+    const char *only = getenv("FUSE_TEST_KERNEL");
+    int n = 0;
+    while (fgets(line, sizeof line, cases)) {
+        line[strcspn(line, "\n")] = 0;
+        char *kernel = line;
+        if (strncmp(line, "cpu ", 4) == 0 || strncmp(line, "sim ", 4) == 0) {
+            kernel += 4;
+            if (strncmp(line, device, 3) != 0)
+                continue;
+        }
+        char *rest = strchr(kernel, ' ');
+        cr_assert(rest, "%s", line);
+        *rest++ = 0;
+        if (only && strcmp(only, kernel) != 0)
+            continue;
+        run_case(file, device, kernel, rest);
+        n++;
+    }
+    fclose(cases);
+    cr_expect(n > 0 || only, "%s has no cases", path);
+}
+
+Test(compare_kernels, take_cpu, .timeout = 600) {
+    run_cases("take", "cpu");
+}
+Test(compare_kernels, take_sim, .timeout = 600) {
+    run_cases("take", "sim");
+}
+Test(compare_kernels, whole_cpu, .timeout = 600) {
+    run_cases("whole", "cpu");
+}
+Test(compare_kernels, whole_sim, .timeout = 600) {
+    run_cases("whole", "sim");
+}
