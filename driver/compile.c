@@ -13,6 +13,7 @@
 #include "backend/host/host.h"
 #include "frontend/frontend.h"
 #include "driver/result.h"
+#include "ir/deterministic.h"
 #include "ir/pass.h"
 #include "lang/ast_print.h"
 #include "lang/parse.h"
@@ -111,9 +112,7 @@ static bool run_passes(FuseResult *r) {
     const FuseOptions *o = &r->options;
     PassOptions options = {.no_fuse = o->no_fuse,
                            .fast_math = o->fast_math,
-                           .deterministic = o->deterministic,
                            .debug = o->debug,
-                           .check = o->check,
                            .explain = o->explain,
                            .dump = o->dump,
                            .stop_after = o->stop_after,
@@ -186,6 +185,15 @@ static bool emit_fits_target(FuseResult *r) {
     return fits;
 }
 
+static bool check_fits_emit(FuseResult *r) {
+    if (!r->options.check || r->options.emit == FUSE_EMIT_EVAL)
+        return true;
+    Diag *d = diag_add(r->diags, DIAG_UNSUPPORTED, (Span){0},
+                       "compiled code has no checks: the evaluator makes them");
+    diag_hint(r->diags, d, "run the kernel on the device `eval`");
+    return false;
+}
+
 static bool compile_steps(FuseResult *r, const char *text, size_t len) {
     const FuseOptions *o = &r->options;
     r->target = target_find(o->target ? o->target : default_target);
@@ -198,7 +206,7 @@ static bool compile_steps(FuseResult *r, const char *text, size_t len) {
         diag_hint(r->diags, d, "the targets are %s", names);
         return false;
     }
-    if (!emit_fits_target(r))
+    if (!emit_fits_target(r) || !check_fits_emit(r))
         return false;
     bool is_ir = text_is_ir(text, len);
     if (!(is_ir ? read_ir(r, text, len) : read_source(r, text, len)))
@@ -214,6 +222,8 @@ static bool compile_steps(FuseResult *r, const char *text, size_t len) {
         return true;
     }
     if (!check_module(r))
+        return false;
+    if (o->deterministic && !check_deterministic(r->module, r->diags))
         return false;
     if (o->emit == FUSE_EMIT_EVAL || (o->emit == FUSE_EMIT_TILE && !o->passes && !o->stop_after)) {
         emit_tile(r);
@@ -258,9 +268,8 @@ FuseResult *fuse_compile(const FuseOptions *options, const char *name, const cha
     r->messages = "";
     r->interner = interner_new(r->arena);
     r->sources = source_map_new(r->arena);
-    DiagOptions diag_options;
-    const char *wrong = warning_levels(&r->options, &diag_options);
-    r->diags = diags_new(r->arena, r->sources, &diag_options);
+    const char *wrong = warning_levels(&r->options, &r->levels);
+    r->diags = diags_new(r->arena, r->sources, &r->levels);
     if (wrong)
         diag_add(r->diags, DIAG_BAD_WARNING, (Span){0}, "-W%s names no warning or performance note",
                  wrong);

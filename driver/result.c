@@ -161,7 +161,22 @@ static const char *bind_argument(EvalCall *c, int position, const FuseArg *a) {
     return NULL;
 }
 
-const char *fuse_eval_run(FuseResult *r, const char *kernel, int nargs, const FuseArg *args) {
+// What the checks found goes to the callback; where there is none, errors are in the answer.
+static const char *check_answer(FuseResult *r, const Diags *found, const char *failure) {
+    const FuseOptions *o = &r->options;
+    uint32_t errors = diags_error_count(found);
+    if (o->message)
+        diags_print(found, o->message, o->user);
+    if (!errors)
+        return failure;
+    const char *text = o->message ? "" : diags_text(found, r->call);
+    return arena_printf(r->call, "%s%sthe checks found %u error%s%s%s", failure ? failure : "",
+                        failure ? "; " : "", errors, errors == 1 ? "" : "s", *text ? "\n" : "",
+                        text);
+}
+
+const char *fuse_eval_run(FuseResult *r, const char *kernel, int nargs, const FuseArg *args,
+                          uint64_t seed) {
     if (!r || !r->ok || !r->module)
         return "this result has no tile IR";
     arena_free(r->call);
@@ -197,8 +212,11 @@ const char *fuse_eval_run(FuseResult *r, const char *kernel, int nargs, const Fu
     }
     Arena *scratch = arena_new("eval scratch");
     const char *error = NULL;
-    bool ok = eval_kernel(scratch, r->module, k, c->nparam, c->arg, NULL, &error);
+    EvalOptions options = {.seed = seed};
+    if (r->options.check)
+        options.check = diags_new(r->call, r->sources, &r->levels);
+    bool ok = eval_kernel(scratch, r->module, k, c->nparam, c->arg, &options, &error);
     const char *message = ok ? NULL : arena_strdup(r->call, error ? error : "the evaluator failed");
     arena_free(scratch);
-    return message;
+    return options.check ? check_answer(r, options.check, message) : message;
 }

@@ -14,6 +14,7 @@ struct FuseResult {
     Interner *interner;
     SourceMap *sources;
     Diags *diags;
+    DiagOptions levels; // of the compilation's reports and of the checks'
     const TargetDesc *target;
     AstFile *ast;
     Module *module;

@@ -85,7 +85,8 @@ typedef struct FuseCompilerApi {
     const char *(*result_plan)(const FuseResult *r, size_t *len);
     const char *(*host_launch)(FuseResult *r, const char *entry, void *const *args, int64_t grid,
                                int warps, int64_t smem, int threads, uint64_t seed);
-    const char *(*eval_run)(FuseResult *r, const char *kernel, int nargs, const FuseArg *args);
+    const char *(*eval_run)(FuseResult *r, const char *kernel, int nargs, const FuseArg *args,
+                            uint64_t seed);
     const char *(*target_at)(int i);
 } FuseCompilerApi;
 
@@ -105,7 +106,8 @@ typedef struct FuseDevice FuseDevice;
 typedef struct FuseRtDeviceOptions {
     const FuseCompilerApi *compiler; // NULL: looked up when needed; must outlive the device
     int threads;                     // cpu: worker threads, 0 = one per core
-    uint64_t seed;                   // sim: picks the interleaving of warps
+    uint64_t seed; // sim: picks the interleaving of warps; eval: the order of iterations, and of
+                   // the elements of atomics and scatters (0: as written)
 } FuseRtDeviceOptions;
 
 // Opens a device by name:
@@ -136,6 +138,9 @@ typedef struct FuseRtBuild {
     const char *const *includes; // import folders, NULL-terminated; may be NULL
     const char *kernel;          // only this kernel of the file; NULL: all
     const char *target;          // NULL: the device's
+    // deterministic: what could give different bits from run to run does not compile. check: on the
+    // device eval a launch reports what it does wrong to `message`, and fails where that is an
+    // error; other devices do not compile with it.
     bool no_fuse, fast_math, deterministic, debug, check, line_info, no_perf_notes;
     int opt_level; // 1..3; 0: the default, 2
     // Called with each diagnostic's text as it is made; NULL: they are in fuse_rt_last_error

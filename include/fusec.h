@@ -33,6 +33,8 @@ typedef struct FuseOptions {
     const char *const *defines; // "NAME=value" or "kernel.NAME=value", NULL-terminated; may be NULL
     const char *const *includes; // import folders, NULL-terminated; may be NULL
     const char *kernel;          // only this kernel of the file; NULL: all
+    // deterministic: refuses what could give different bits from run to run. check: EVAL only, see
+    // fuse_eval_run.
     bool no_fuse, fast_math, deterministic, debug, check, time, explain, line_info;
     bool no_perf_notes; // as "no-perf" in `warnings`
     int opt_level;      // 0..3; `fusec`, the runtime and fuse_compile(NULL, ...) take 2 by default
@@ -96,9 +98,11 @@ typedef struct FuseArg {
     bool is_float;
 } FuseArg;
 // EVAL: runs a kernel on the reference evaluator. Returns NULL or an error message (lives until the
-// next call).
+// next call). `seed` picks the order of iterations and of the elements of atomics and scatters; 0:
+// as written. With FuseOptions.check what the run does wrong is diagnostics for `message`, and
+// errors among them are an error of the call (without `message` its text has them).
 FUSEC_API const char *fuse_eval_run(FuseResult *r, const char *kernel, int nargs,
-                                    const FuseArg *args);
+                                    const FuseArg *args, uint64_t seed);
 
 FUSEC_API const char *fuse_version(void);
 FUSEC_API const char *fuse_target_at(int i); // names of the targets, NULL at the end

@@ -74,6 +74,10 @@ static void eval_assert(Eval *e, const Op *op) {
     for (int64_t p = 0; p < w.count; p++, walk_next(&w)) {
         if (!walk_is_inside(&w) || (t->bad && t->bad[p] & BAD_UNKNOWN))
             continue;
+        if (e->opts.check) {
+            check_assert(e, op, t->cell[p].i, t->bad && t->bad[p], &w);
+            continue;
+        }
         if (t->bad && t->bad[p])
             eval_fail(e, op, "poison reaches the condition at %s", eval_point(e, w.axes, w.pos));
         if (!t->cell[p].i)
@@ -373,9 +377,9 @@ static void bind_tensor(Eval *e, const Mem *m, const EvalTensor *t) {
     if (m->mode == MODE_IN)
         return;
     s->written = arena_array(e->arena, (size_t)s->count, 1);
-    if (e->partial && m->mode == MODE_OUT) {
+    if ((e->partial || e->opts.check) && m->mode == MODE_OUT) {
         s->bad = eval_calloc(e, NULL, s->count, 1);
-        memset(s->bad, BAD_UNKNOWN, (size_t)s->count);
+        memset(s->bad, e->partial ? BAD_UNKNOWN : BAD_POISON, (size_t)s->count);
     }
 }
 
@@ -441,6 +445,7 @@ bool eval_kernel(Arena *scratch, const Module *m, const Kernel *k, int nargs, co
     e->kernel = k;
     if (opts)
         e->opts = *opts;
+    e->opts.check_races = e->opts.check_races || e->opts.check;
     e->partial = e->opts.max_programs > 0 || e->opts.nslices > 0;
     if (!e->opts.sms)
         e->opts.sms = 4;
@@ -455,9 +460,12 @@ bool eval_kernel(Arena *scratch, const Module *m, const Kernel *k, int nargs, co
     jmp_buf stop;
     e->stop = &stop;
     if (setjmp(stop) == 0) {
+        if (e->opts.check && (!e->exact || e->partial))
+            eval_fail(e, NULL, "checks are of all of a kernel at stage tensor or nests");
         bind_arguments(e, nargs, args);
         eval_region(e, k->body);
     }
+    check_finish(e, !e->error);
     if (e->opts.report)
         make_report(e, e->opts.report);
     for (Block *b = e->blocks, *next; b; b = next) {

@@ -19,7 +19,8 @@
 // needs a bound. `round` is to nearest even. Integers wrap, dividing by 0 gives 0,
 // a shift past the width gives 0 (or the sign).
 //
-// Order: iterations of a `parallel` or `launch` run one after another, permuted by the seed. A copy
+// Order: iterations of a `parallel` or `launch` run one after another, permuted by the seed, and so
+// do the elements of an `atomic` and a `scatter`. A copy
 // into a channel's buffer arrives at `wait`, an outgoing copy whose buffer has a `copy.wait` leaves
 // there, a slot is poison from `acquire`.
 //
@@ -32,6 +33,7 @@
 #include <stdint.h>
 
 #include "ir/ir.h"
+#include "lang/base/diag.h"
 #include "lang/base/numeric.h"
 
 // A tensor in host memory; strides in elements.
@@ -53,6 +55,12 @@ typedef struct EvalDim {
     const char *name;
     int64_t value;
 } EvalDim;
+
+// The size of the windows of the axes of that name.
+typedef struct EvalWindow {
+    const char *axis;
+    int64_t size;
+} EvalWindow;
 
 // Evaluate only these indices of a dim's own axis: some rows of a large result. What needs the
 // others (a reduction along it, a temp's other elements) is neither written nor an error.
@@ -90,6 +98,13 @@ typedef struct EvalOptions {
                        // sdiv, fits32)
     bool check_races;  // fail where two iterations of a `parallel` meet in an element, one of them
                        // writing, or one `store` writes an element twice; atomics are exempt
+    // Stages tensor and nests, without sampling and slices: reports what the language lets a
+    // compiler rely on and what no meaning gives a value (SPEC.md, section 16), and goes on. What
+    // was a failure because of poison is then an error in here; a `parallel` takes its axes one
+    // index at a time. NULL: no checks.
+    Diags *check;
+    int nwindows; // these come before `window`; an axis that has a size keeps it
+    const EvalWindow *windows;
     int ndims;
     const EvalDim *dims;
     int nslices;

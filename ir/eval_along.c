@@ -129,11 +129,21 @@ static Cell reduce_step(ReduceKind kind, DType dtype, Cell acc, Cell x) {
     return acc;
 }
 
+// Whether the sum or product of integers leaves the 64 bits that it is made in.
+static bool sum_overflows(ReduceKind kind, DType dtype, Cell acc, Cell x) {
+    int64_t r;
+    if (dtype_is_float(dtype))
+        return false;
+    return kind == RED_SUM    ? __builtin_add_overflow(acc.i, x.i, &r)
+           : kind == RED_PROD ? __builtin_mul_overflow(acc.i, x.i, &r)
+                              : false;
+}
+
 // A poisoned result is an error where it is inside; padding may hold anything.
 static void result_bad(Eval *e, const Op *op, Tile *out, const Walk *w, int64_t p, uint8_t bad) {
     if (!bad)
         return;
-    if (bad == BAD_POISON && walk_is_inside(w))
+    if (bad == BAD_POISON && walk_is_inside(w) && !e->opts.check)
         eval_fail(e, op, "poison reaches the inside element %s", eval_point(e, w->axes, w->pos));
     tile_bad(e, op, out)[p] = bad;
 }
@@ -151,16 +161,21 @@ void eval_reduce(Eval *e, const Op *op) {
     for (int64_t p = 0; p < outer.count; p++, walk_next(&outer)) {
         Cell acc = reduce_identity(kind, v->dtype);
         uint8_t bad = axes_sliced(e, op) ? BAD_UNKNOWN : 0;
+        bool lost = false;
         for (int64_t q = 0; q < inner.count; q++, walk_next(&inner)) {
             int64_t at = outer.at[0] + inner.at[0];
             if (v->bad)
                 bad |= v->bad[at];
+            lost = lost || sum_overflows(kind, type.dtype, acc, v->cell[at]);
             acc = reduce_step(kind, v->dtype, acc, v->cell[at]);
         }
-        if (dtype_is_float(type.dtype))
+        if (dtype_is_float(type.dtype)) {
             out->cell[p].f = numeric_round(type.dtype, acc.f);
-        else
+        } else {
+            if (!bad)
+                check_sum(e, op, type.dtype, acc.i, lost, &outer);
             out->cell[p].i = numeric_wrap(type.dtype, acc.i);
+        }
         result_bad(e, op, out, &outer, p, bad);
     }
     eval_set(e, op->res[0], out);
@@ -266,15 +281,20 @@ void eval_scan(Eval *e, const Op *op) {
     for (int64_t p = 0; p < outer.count; p++, walk_next(&outer)) {
         Cell acc = reduce_identity(kind, v->dtype);
         uint8_t bad = axes_sliced(e, op) ? BAD_UNKNOWN : 0;
+        bool lost = false;
         for (int64_t q = 0; q < inner.count; q++, walk_next(&inner)) {
             int64_t at = outer.at[0] + inner.at[0];
             if (v->bad)
                 bad |= v->bad[at];
+            lost = lost || sum_overflows(kind, type.dtype, acc, v->cell[at]);
             acc = reduce_step(kind, v->dtype, acc, v->cell[at]);
-            if (dtype_is_float(type.dtype))
+            if (dtype_is_float(type.dtype)) {
                 out->cell[at].f = numeric_round(type.dtype, acc.f);
-            else
+            } else {
+                if (!bad)
+                    check_sum(e, op, type.dtype, acc.i, lost, &outer);
                 out->cell[at].i = numeric_wrap(type.dtype, acc.i);
+            }
             if (bad)
                 tile_bad(e, op, out)[at] = bad;
         }

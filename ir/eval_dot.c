@@ -91,7 +91,7 @@ static void row_bads(DotRow *r, int64_t a, int64_t b, uint8_t *bad) {
 
 static void dot_check(Eval *e, const Op *op, const Tile *out) {
     Walk w;
-    if (!out->bad)
+    if (!out->bad || e->opts.check)
         return;
     walk_start(e, op, &w, out->axes);
     for (int64_t p = 0; p < w.count; p++, walk_next(&w)) {
@@ -142,11 +142,16 @@ static void contract(Eval *e, const Op *op, const Tile *a, const Tile *b, const 
         if (a->bad || b->bad)
             row_bads(&row, w.at[0], w.at[1], out->bad + at * row.n);
     }
-    for (int64_t p = 0; p < out->count; p++) {
-        if (dtype_is_float(type.dtype))
+    Walk point;
+    walk_start(e, op, &point, type.axes);
+    for (int64_t p = 0; p < out->count; p++, walk_next(&point)) {
+        if (dtype_is_float(type.dtype)) {
             out->cell[p].f = numeric_round(type.dtype, out->cell[p].f);
-        else
+        } else {
+            if (!out->bad || !out->bad[p])
+                check_sum(e, op, type.dtype, out->cell[p].i, false, &point);
             out->cell[p].i = numeric_wrap(type.dtype, out->cell[p].i);
+        }
     }
     if (axes_sliced(e, op))
         memset(tile_bad(e, op, out), BAD_UNKNOWN, (size_t)out->count);

@@ -91,6 +91,10 @@ struct Block {
     Block *next;
 };
 
+typedef struct Access Access;
+typedef struct Finding Finding;
+typedef struct Iteration Iteration;
+
 typedef struct Eval {
     Arena *arena;
     const Kernel *kernel;
@@ -116,6 +120,10 @@ typedef struct Eval {
     const char *error;
     jmp_buf *stop;       // where failures go
     struct Roles *roles; // that are running
+    // with opts.check
+    Finding *findings;
+    Iteration *log; // of iterations 1, 2, ...
+    uint32_t iteration_cap;
 } Eval;
 
 // --- failing (eval.c) ---
@@ -158,6 +166,7 @@ int walk_tile(Eval *e, const Op *op, Walk *w, const Tile *t);
 // The same for a tile with other axes too, which stay at their first position.
 int walk_part(Eval *e, const Op *op, Walk *w, const Tile *t);
 void walk_next(Walk *w);            // after the last point comes the first
+void walk_seek(Walk *w, int64_t p); // to the p-th point
 bool walk_is_inside(const Walk *w); // no axis is beyond its window's end
 void tile_strides(const Tile *t, int64_t *stride);
 
@@ -208,7 +217,7 @@ typedef enum Place {
     PLACE_PADDING, // an element, but the point is padding
     PLACE_UNKNOWN, // sampling left out what the index needs
 } Place;
-typedef struct Access {
+struct Access {
     const Op *op;
     const Mem *mem;
     MemState *state;
@@ -216,12 +225,15 @@ typedef struct Access {
     const Tile *index[RANK_MAX];
     int at[RANK_MAX];
     uint32_t checked, guarded; // bits of dims; bits of the domain's axes
+    int outside;               // PLACE_OUT: the dim whose index is outside, -1: a guarded axis
     int64_t offset, linear;    // of the current point: in strides, and row-major
-} Access;
+};
 // `ref` is a tensor; `axes` the domain. The walk is at its start; walk_tile may be called for more
 // tiles.
 void access_start(Eval *e, const Op *op, Access *a, const MemRef *ref, AxisSet axes);
 Place access_place(Eval *e, Access *a);
+// The points of the access in the order that the seed picks; NULL: as the walk goes.
+int64_t *access_order(Eval *e, const Access *a);
 // check_races: an element is read or written by the running iteration.
 void race_read(Eval *e, const Op *op, const Mem *m, int64_t linear);
 void race_write(Eval *e, const Op *op, const Mem *m, int64_t linear);
@@ -229,6 +241,26 @@ Cell cell_load(const Mem *m, const MemState *s, int64_t offset);
 void cell_store(const Mem *m, MemState *s, int64_t offset, int64_t linear, Cell c);
 // Stores at the current point, with the rules for poison and padding.
 void access_store(Eval *e, Access *a, Cell c, uint8_t bad);
+
+// --- checks (eval_check.c): nothing is done without opts.check where not said otherwise ---
+// Counts an occurrence; where it is the first at that op, the place for its text. Only with check.
+const char **check_found(Eval *e, const Op *op, DiagId id);
+const char *check_element(Eval *e, const Mem *m, int64_t linear);   // "`y[2, 3]`"
+void check_iteration_start(Eval *e, const Op *op, uint32_t around); // its binders are bound
+const char *check_iteration(Eval *e, uint32_t iteration);           // "m = 3, n = 5"
+const char *check_where(Eval *e, AxisSet axes, const int64_t *pos); // ", at m = 3", or ""
+// Only with check: `what` is poison; memory of poison is read; an index is outside.
+void check_undetermined(Eval *e, const Op *op, const char *what, AxisSet axes, const int64_t *pos);
+void check_unwritten(Eval *e, const Access *a);
+void check_outside(Eval *e, const Access *a, bool is_read);
+void check_overflow(Eval *e, const Op *op, DType dtype, const char *what, AxisSet axes,
+                    const int64_t *pos);
+void check_assert(Eval *e, const Op *op, bool holds, bool is_bad, const Walk *w);
+void check_elementwise(Eval *e, const Op *op, Tile *out, const Tile *const *in);
+// A sum in 64 bits, `lost` where it left them, becomes a `dtype` at the walk's point.
+void check_sum(Eval *e, const Op *op, DType dtype, int64_t sum, bool lost, const Walk *w);
+void check_segment(Eval *e, const Op *op, const Value *lo, const Value *hi);
+void check_finish(Eval *e, bool ran); // gives the reports to opts.check
 
 // Arithmetic on single cells, shared by elementwise ops, reductions and atomics (eval_math.c).
 Cell cell_binary(OpKind kind, DType dtype, Cell a, Cell b);

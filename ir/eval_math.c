@@ -428,5 +428,6 @@ void eval_elementwise(Eval *e, const Op *op) {
         for (int64_t j = 0; j < row.n; j++)
             out->bad[at * row.n + j] = row_bad_at(op, &row, op->nin, type.dtype == DT_BOOL, j);
     }
+    check_elementwise(e, op, out, in);
     eval_set(e, op->res[0], out);
 }

@@ -7,6 +7,8 @@
 
 #include <math.h>
 
+#include "ir/random.h"
+
 void access_start(Eval *e, const Op *op, Access *a, const MemRef *ref, AxisSet axes) {
     *a = (Access){.op = op, .mem = ref->mem, .state = &e->mem[ref->mem->id]};
     if (!a->state->defined)
@@ -28,6 +30,7 @@ void access_start(Eval *e, const Op *op, Access *a, const MemRef *ref, AxisSet a
 }
 
 Place access_place(Eval *e, Access *a) {
+    a->outside = -1;
     for (int i = 0; i < a->walk.axes.n; i++) {
         if (a->guarded >> i & 1 && a->walk.pos[i] >= a->walk.left[i])
             return PLACE_OUT;
@@ -47,6 +50,7 @@ Place access_place(Eval *e, Access *a) {
         }
         int64_t i = a->index[d]->cell[at].i;
         if (i < 0 || i >= extent) {
+            a->outside = d;
             if (checked)
                 return PLACE_OUT;
             outside = d;
@@ -73,6 +77,19 @@ Place access_place(Eval *e, Access *a) {
     return walk_is_inside(&a->walk) ? PLACE_IN : PLACE_PADDING;
 }
 
+int64_t *access_order(Eval *e, const Access *a) {
+    int64_t n = a->walk.count;
+    if (!e->opts.seed || n < 2)
+        return NULL;
+    int64_t *order = eval_calloc(e, a->op, n, sizeof *order);
+    for (int64_t i = 0; i < n; i++) { // Fisher and Yates, from the front
+        int64_t j = (int64_t)random_below(e->opts.seed, e->draws++, (uint64_t)i + 1);
+        order[i] = order[j];
+        order[j] = i;
+    }
+    return order;
+}
+
 // --- races ---
 
 static MemState *race_state(Eval *e, const Op *op, const Mem *m) {
@@ -91,13 +108,26 @@ static bool race_with(const Eval *e, uint32_t other) {
     return other >= e->grid_first && other != e->iteration;
 }
 
+static void race_found(Eval *e, const Op *op, const Mem *m, int64_t linear, const char *what,
+                       uint32_t other) {
+    if (!e->opts.check)
+        eval_fail(e, op, "race: element %lld of @%s %s", (long long)linear, m->name, what);
+    const char **text = check_found(e, op, DIAG_RACE);
+    if (!text)
+        return;
+    const char *here = check_iteration(e, e->iteration), *there = check_iteration(e, other);
+    *text = arena_printf(e->arena, "%s %s%s%s%s%s", check_element(e, m, linear), what,
+                         *here ? ": " : "", here, other != e->iteration ? " and " : "",
+                         other != e->iteration ? there : "");
+}
+
 void race_read(Eval *e, const Op *op, const Mem *m, int64_t linear) {
     if (!e->opts.check_races || !e->iteration)
         return;
     MemState *s = race_state(e, op, m);
     if (race_with(e, s->writer[linear]))
-        eval_fail(e, op, "race: element %lld of @%s is read here and written by another iteration",
-                  (long long)linear, m->name);
+        race_found(e, op, m, linear, "is read here and written by another iteration",
+                   s->writer[linear]);
     if (s->reader[linear] == e->iteration)
         return;
     s->reader_before[linear] = s->reader[linear];
@@ -109,17 +139,16 @@ void race_write(Eval *e, const Op *op, const Mem *m, int64_t linear) {
         return;
     MemState *s = race_state(e, op, m);
     if (op->kind == OP_STORE && s->stamp[linear] == e->store)
-        eval_fail(e, op, "race: element %lld of @%s is written twice by one store",
-                  (long long)linear, m->name);
+        race_found(e, op, m, linear, "is written twice by one store", e->iteration);
     s->stamp[linear] = e->store;
     if (!e->iteration)
         return;
+    uint32_t reader =
+        race_with(e, s->reader[linear]) ? s->reader[linear] : s->reader_before[linear];
     if (race_with(e, s->writer[linear]))
-        eval_fail(e, op, "race: element %lld of @%s is written by two iterations",
-                  (long long)linear, m->name);
-    if (race_with(e, s->reader[linear]) || race_with(e, s->reader_before[linear]))
-        eval_fail(e, op, "race: element %lld of @%s is written here and read by another iteration",
-                  (long long)linear, m->name);
+        race_found(e, op, m, linear, "is written by two iterations", s->writer[linear]);
+    if (race_with(e, reader))
+        race_found(e, op, m, linear, "is written here and read by another iteration", reader);
     s->writer[linear] = e->iteration;
 }
 
@@ -140,9 +169,16 @@ void cell_store(const Mem *m, MemState *s, int64_t offset, int64_t linear, Cell 
 void access_store(Eval *e, Access *a, Cell c, uint8_t bad) {
     switch (access_place(e, a)) {
     case PLACE_OUT:
+        if (e->opts.check)
+            check_outside(e, a, false);
+        return;
     case PLACE_UNKNOWN:
         return;
     case PLACE_POISON:
+        if (e->opts.check) {
+            check_undetermined(e, a->op, "an index of what is written", a->walk.axes, a->walk.pos);
+            return;
+        }
         eval_fail(e, a->op, "poison reaches the address of a store to @%s at %s", a->mem->name,
                   eval_point(e, a->walk.axes, a->walk.pos));
     case PLACE_PADDING:
@@ -158,11 +194,15 @@ void access_store(Eval *e, Access *a, Cell c, uint8_t bad) {
             a->state->written[a->linear] = 0;
         return;
     }
-    if (bad)
+    if (bad && !e->opts.check)
         eval_fail(e, a->op, "stores poison to @%s at %s", a->mem->name,
                   eval_point(e, a->walk.axes, a->walk.pos));
+    if (bad && a->mem->kind == MEM_PARAM)
+        check_undetermined(e, a->op, check_element(e, a->mem, a->linear), axes_none(), NULL);
     race_write(e, a->op, a->mem, a->linear);
     cell_store(a->mem, a->state, a->offset, a->linear, c);
+    if (bad && a->mem->kind != MEM_PARAM)
+        a->state->bad[a->linear] = bad;
 }
 
 void eval_load(Eval *e, const Op *op) {
@@ -179,8 +219,14 @@ void eval_load(Eval *e, const Op *op) {
             race_read(e, op, a.mem, a.linear);
             out->cell[p] = cell_load(a.mem, a.state, a.offset);
             bad = a.state->bad ? a.state->bad[a.linear] : 0;
+            if (bad && e->opts.check) {
+                check_unwritten(e, &a);
+                out->cell[p] = dtype_is_float(out->dtype) ? (Cell){.f = NAN} : (Cell){.i = 0};
+            }
             break;
         case PLACE_OUT:
+            if (!fill && e->opts.check)
+                check_outside(e, &a, true);
             if (fill) {
                 out->cell[p] = fill->cell[a.walk.at[fill_at]];
                 bad = fill->bad ? fill->bad[a.walk.at[fill_at]] : 0;
@@ -226,8 +272,13 @@ void eval_store(Eval *e, const Op *op) {
     Access a;
     access_start(e, op, &a, &op->mem[0], axes);
     int k = walk_tile(e, op, &a.walk, v);
-    for (int64_t p = 0; p < a.walk.count; p++, walk_next(&a.walk))
+    int64_t *order = op->kind == OP_SCATTER ? access_order(e, &a) : NULL;
+    for (int64_t p = 0; p < a.walk.count; p++, walk_next(&a.walk)) {
+        if (order)
+            walk_seek(&a.walk, order[p]);
         access_store(e, &a, v->cell[a.walk.at[k]], v->bad ? v->bad[a.walk.at[k]] : 0);
+    }
+    eval_free(e, order);
 }
 
 static Cell atomic_step(AtomicKind kind, DType dtype, Cell old, Cell x) {
@@ -294,16 +345,29 @@ static void eval_cas(Eval *e, const Op *op) {
     Access a;
     access_start(e, op, &a, &op->mem[0], axes);
     int n = walk_tile(e, op, &a.walk, next), w = walk_tile(e, op, &a.walk, want);
-    for (int64_t p = 0; p < a.walk.count; p++, walk_next(&a.walk)) {
+    int64_t *order = access_order(e, &a);
+    for (int64_t i = 0; i < a.walk.count; i++, walk_next(&a.walk)) {
+        int64_t p = order ? order[i] : i;
+        if (order)
+            walk_seek(&a.walk, p);
         Place place = access_place(e, &a);
         int64_t at_next = a.walk.at[n], at_want = a.walk.at[w];
         uint8_t bad = (next->bad ? next->bad[at_next] : 0) | (want->bad ? want->bad[at_want] : 0);
         uint8_t held = place == PLACE_IN && a.state->bad ? a.state->bad[a.linear] : 0;
-        if (held && !(held & BAD_UNKNOWN))
+        if (held && !(held & BAD_UNKNOWN) && !e->opts.check)
             eval_fail(e, op, "@%s at %s was never written", a.mem->name,
                       eval_point(e, a.walk.axes, a.walk.pos));
-        if (place == PLACE_OUT)
+        if (held && e->opts.check) {
+            check_unwritten(e, &a);
+            tile_bad(e, op, old)[p] = held;
+            access_store(e, &a, next->cell[at_next], held);
             continue;
+        }
+        if (place == PLACE_OUT) {
+            if (e->opts.check)
+                check_outside(e, &a, false);
+            continue;
+        }
         if (place != PLACE_IN || held || e->partial) {
             tile_bad(e, op, old)[p] =
                 place == PLACE_POISON || place == PLACE_PADDING ? BAD_POISON : BAD_UNKNOWN;
@@ -315,6 +379,7 @@ static void eval_cas(Eval *e, const Op *op) {
                     scalar_bits(cell_scalar(dtype, want->cell[at_want]));
         access_store(e, &a, same || bad ? next->cell[at_next] : old->cell[p], bad);
     }
+    eval_free(e, order);
     if (op->nres)
         eval_set(e, op->res[0], old);
     else
@@ -336,18 +401,26 @@ void eval_atomic(Eval *e, const Op *op) {
     int k = walk_part(e, op, &a.walk, v);
     walk_start(e, op, &extra, axes_minus(v->axes, axes));
     walk_part(e, op, &extra, v);
-    for (int64_t p = 0; p < a.walk.count; p++, walk_next(&a.walk)) {
+    int64_t *order = access_order(e, &a);
+    for (int64_t i = 0; i < a.walk.count; i++, walk_next(&a.walk)) {
         uint8_t bad;
         bool any;
+        int64_t p = order ? order[i] : i;
+        if (order)
+            walk_seek(&a.walk, p);
         Cell x = atomic_value(op, v, a.walk.at[k], &extra, &bad, &any);
         if (!any)
             continue;
         Place place = access_place(e, &a);
         bool held = place == PLACE_IN && a.state->bad && a.state->bad[a.linear];
         if (place == PLACE_IN && held && !(a.state->bad[a.linear] & BAD_UNKNOWN) &&
-            op->sub != ATOMIC_XCHG)
-            eval_fail(e, op, "@%s at %s was never written", a.mem->name,
-                      eval_point(e, a.walk.axes, a.walk.pos));
+            op->sub != ATOMIC_XCHG) {
+            if (!e->opts.check)
+                eval_fail(e, op, "@%s at %s was never written", a.mem->name,
+                          eval_point(e, a.walk.axes, a.walk.pos));
+            check_unwritten(e, &a);
+            bad |= BAD_POISON;
+        }
         if (old && place == PLACE_IN && !held)
             old->cell[p] = cell_load(a.mem, a.state, a.offset);
         else if (old && place != PLACE_OUT)
@@ -355,10 +428,11 @@ void eval_atomic(Eval *e, const Op *op) {
         if (place == PLACE_IN && !held && op->sub != ATOMIC_XCHG)
             x = atomic_step((AtomicKind)op->sub, a.mem->dtype, cell_load(a.mem, a.state, a.offset),
                             x);
-        if (e->partial || (held && op->sub != ATOMIC_XCHG))
+        if (e->partial || (held && op->sub != ATOMIC_XCHG && !e->opts.check))
             bad |= BAD_UNKNOWN; // other iterations would have added to it
         access_store(e, &a, x, bad);
     }
+    eval_free(e, order);
     if (old)
         eval_set(e, op->res[0], old);
 }

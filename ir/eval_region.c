@@ -1,17 +1,26 @@
 // Ops with regions: how axes and scalars are bound, and what loops carry.
 #include "ir/eval_impl.h"
 
+#include <string.h>
+
 #include "ir/random.h"
 
 // --- binding ---
 
 // Size of an axis's windows; 0: one window over the whole range.
-static int64_t window_size(const Eval *e, const Axis *axis) {
-    return axis->size ? axis->size : e->opts.window;
+static int64_t window_size(const Eval *e, const Op *op, const Axis *axis) {
+    if (axis->size)
+        return axis->size;
+    for (int i = 0; i < e->opts.nwindows; i++) {
+        if (strcmp(e->opts.windows[i].axis, axis->name) == 0)
+            return e->opts.windows[i].size;
+    }
+    // Iterations of any tile size meet in an element only if those of one index do.
+    return e->opts.check && op->kind == OP_PARALLEL ? 1 : e->opts.window;
 }
 
 static void bind_window(Eval *e, const Op *op, const Axis *axis, int64_t begin, int64_t hi) {
-    int64_t size = window_size(e, axis);
+    int64_t size = window_size(e, op, axis);
     Window w = {.bound = true, .begin = begin, .end = hi};
     if (size && hi - begin > size)
         w.end = begin + size;
@@ -37,11 +46,12 @@ typedef struct Range {
 
 static Range binder_range(Eval *e, const Op *op, int i) {
     const Binder *b = &op->binder[i];
+    check_segment(e, op, op->in[b->first], op->in[b->first + 1]);
     Range r = {eval_int(e, op, op->in[b->first]), eval_int(e, op, op->in[b->first + 1]), 1, 0};
     if (b->has_step)
         r.step = eval_int(e, op, op->in[b->first + 2]);
     else if (b->axis)
-        r.step = window_size(e, b->axis);
+        r.step = window_size(e, op, b->axis);
     if (r.step == 0) {
         if (!b->axis || b->has_step)
             eval_fail(e, op, "the step is 0");
@@ -117,6 +127,7 @@ void eval_parallel(Eval *e, const Op *op) {
             bind(e, op, i, &range[i], rest % range[i].count);
             rest /= range[i].count;
         }
+        check_iteration_start(e, op, around);
         eval_region(e, op->region[0]);
         staging_finish(e);
         eval_region_end(e, op->region[0]);
@@ -255,6 +266,7 @@ void eval_axis_op(Eval *e, const Op *op) {
     const Axis *axis = op->axes[0];
     if (!axis->lo)
         return;
+    check_segment(e, op, axis->lo, axis->hi);
     Window w = {
         .bound = true, .begin = eval_int(e, op, axis->lo), .end = eval_int(e, op, axis->hi)};
     w.n = w.end > w.begin ? w.end - w.begin : 0;

@@ -145,7 +145,9 @@ int64_t eval_int(Eval *e, const Op *op, const Value *v) {
         eval_fail(e, op, "%%%s must be a scalar", name);
     if (t->bad && t->bad[0] & BAD_UNKNOWN)
         eval_fail(e, op, "%%%s decides what runs, but sampling left out what it depends on", name);
-    if (t->bad && t->bad[0])
+    if (t->bad && t->bad[0] && e->opts.check)
+        check_undetermined(e, op, "a condition or bound", axes_none(), NULL);
+    else if (t->bad && t->bad[0])
         eval_fail(e, op, "the scalar %%%s is poison", name);
     return t->cell[0].i;
 }
@@ -205,6 +207,16 @@ void walk_next(Walk *w) {
         w->pos[i] = 0;
         for (int k = 0; k < w->ntile; k++)
             w->at[k] -= w->step[k][i] * (w->n[i] - 1);
+    }
+}
+
+void walk_seek(Walk *w, int64_t p) {
+    memset(w->at, 0, sizeof w->at);
+    for (int i = w->axes.n - 1; i >= 0; i--) {
+        w->pos[i] = p % w->n[i];
+        p /= w->n[i];
+        for (int k = 0; k < w->ntile; k++)
+            w->at[k] += w->step[k][i] * w->pos[i];
     }
 }
 

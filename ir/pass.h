@@ -33,7 +33,7 @@ typedef struct Schedule {
 } Schedule;
 
 typedef struct PassOptions {
-    bool no_fuse, fast_math, deterministic, debug, check;
+    bool no_fuse, fast_math, debug;
     bool explain;     // remarks
     const char *dump; // pass name, "all", or NULL
     bool dump_generic;

@@ -163,6 +163,31 @@ static FuseRtStatus open_cuda(const char *name, const FuseRtDeviceOptions *optio
     return status == FUSE_RT_OK ? device_open_cuda(&driver, (int)ordinal, options, out) : status;
 }
 
+static const char *known_sim_target(int i) {
+    static const char *const names[] = {"sim-sm_80", "sim-sm_90a"};
+    return i < (int)(sizeof names / sizeof *names) ? names[i] : NULL;
+}
+
+static FuseRtStatus open_sim(const char *name, const FuseRtDeviceOptions *options,
+                             FuseDevice **out) {
+    const char *(*targets)(int) =
+        options && options->compiler ? options->compiler->target_at : known_sim_target;
+    char known[128] = "";
+    size_t used = 0;
+    for (int i = 0; targets(i); i++) {
+        if (strncmp(targets(i), "sim-", 4) != 0)
+            continue;
+        const char *target = targets(i) + 4;
+        if (strcmp(target, name + 4) == 0)
+            return open_host(DEVICE_SIM, name, target, options, out);
+        if (used < sizeof known)
+            used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "",
+                                     target);
+    }
+    return rt_fail(FUSE_RT_INVALID_ARGUMENT, "`%s`: there is no simulator of `%s`; there are %s",
+                   name, name + 4, known);
+}
+
 FuseRtStatus fuse_rt_device_open(const char *name, const FuseRtDeviceOptions *options,
                                  FuseDevice **out) {
     if (!name || !out)
@@ -176,8 +201,8 @@ FuseRtStatus fuse_rt_device_open(const char *name, const FuseRtDeviceOptions *op
         return open_host(DEVICE_EVAL, name, "cpu", options, out);
     if (strcmp(name, "sim") == 0)
         return open_host(DEVICE_SIM, name, default_sim_target, options, out);
-    if (strncmp(name, "sim:", 4) == 0 && name[4] && strlen(name) < 32)
-        return open_host(DEVICE_SIM, name, name + 4, options, out);
+    if (strncmp(name, "sim:", 4) == 0)
+        return open_sim(name, options, out);
     return rt_fail(FUSE_RT_INVALID_ARGUMENT,
                    "`%s` is no device; devices are cuda, cuda:1, cpu, sim, sim:sm_80, eval", name);
 }

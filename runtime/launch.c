@@ -345,7 +345,7 @@ static FuseRtStatus eval_launch(FuseKernel *kernel, Frame *f, FuseRtLaunchInfo *
         args[i].tensor = to;
     }
     pthread_mutex_lock(&m->lock);
-    const char *message = m->compiler->eval_run(m->result, k->name, k->nparam, args);
+    const char *message = m->compiler->eval_run(m->result, k->name, k->nparam, args, m->device->seed);
     if (message)
         status = rt_fail(FUSE_RT_DRIVER, "%s: %s", k->name, message);
     pthread_mutex_unlock(&m->lock);

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "include/fuse_rt.h"
@@ -252,6 +253,86 @@ Test(runtime_host, errors_of_the_source) {
     cr_expect(strstr(fuse_rt_last_error(), "bad.fk:1:42: error[") != NULL, "%s",
               fuse_rt_last_error());
     fuse_rt_device_close(device);
+}
+
+// The runtime knows the simulators without a compiler; a compiler is asked for its own.
+Test(runtime_host, simulators) {
+    FuseDevice *device;
+    FuseRtDeviceOptions options = {.compiler = &compiler};
+    int simulators = 0;
+    for (int i = 0; fuse_target_at(i); i++) {
+        char name[64];
+        if (strncmp(fuse_target_at(i), "sim-", 4) != 0)
+            continue;
+        snprintf(name, sizeof name, "sim:%s", fuse_target_at(i) + 4);
+        for (int with = 0; with < 2; with++) {
+            cr_assert_eq(fuse_rt_device_open(name, with ? &options : NULL, &device), FUSE_RT_OK,
+                         "%s", fuse_rt_last_error());
+            fuse_rt_device_close(device);
+        }
+        simulators++;
+    }
+    cr_expect(simulators >= 2);
+    cr_expect_eq(fuse_rt_device_open("sim:sm_1", &options, &device), FUSE_RT_INVALID_ARGUMENT);
+    cr_expect_str_eq(fuse_rt_last_error(),
+                     "`sim:sm_1`: there is no simulator of `sm_1`; there are sm_80, sm_90a");
+}
+
+static FuseRtStatus launch_checked(const char *device, const char *text, bool check,
+                                   bool deterministic, uint64_t seed, float *sum) {
+    FuseDevice *d;
+    FuseModule *m;
+    FuseKernel *k;
+    FuseRtDeviceOptions options = {.compiler = &compiler, .seed = seed};
+    FuseRtBuild build = {.check = check, .deterministic = deterministic};
+    cr_assert_eq(fuse_rt_device_open(device, &options, &d), FUSE_RT_OK);
+    FuseRtStatus status = fuse_rt_module_from_source(d, "t.fk", text, strlen(text), &build, &m);
+    if (status == FUSE_RT_OK) {
+        float x[] = {0x1p24f, 1, 1, -0x1p24f};
+        int32_t zero[] = {0, 0, 0, 0};
+        Host hx, hi, hy;
+        host(&hx, x, F32, 1, 4, 0);
+        host(&hi, zero, (DLDataType){kDLInt, 32, 1}, 1, 4, 0);
+        host(&hy, sum, F32, 1, 1, 0);
+        FuseRtArg args[] = {TENSOR("x", hx), TENSOR("i", hi), TENSOR("y", hy)};
+        cr_assert_eq(fuse_rt_kernel_find(m, NULL, &k), FUSE_RT_OK);
+        status = fuse_rt_launch(k, NULL, 3, args, NULL);
+        fuse_rt_module_close(m);
+    }
+    fuse_rt_device_close(d);
+    return status;
+}
+
+// `check`, `deterministic` and the seed do what they say, or are refused.
+Test(runtime_host, checks) {
+    static const char add[] = "kernel k(x: f32[N], i: i32[N]) -> (inout y: f32[M]) {\n"
+                              "    axis n in N;\n"
+                              "    atomic y[i[n]] += x[n];\n"
+                              "}\n";
+    static const char divide[] = "kernel k(x: f32[N], i: i32[N]) -> (inout y: f32[M]) {\n"
+                                 "    y[0] = sum[N](x) + (1 / i[0]) as f32;\n"
+                                 "}\n";
+    float sum = 0;
+    cr_expect_eq(launch_checked("eval", add, true, false, 0, &sum), FUSE_RT_OK, "%s",
+                 fuse_rt_last_error());
+    cr_expect_eq(sum, 0, "in order: %g", sum);
+    unsigned sums = 0;
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        sum = 0;
+        cr_expect_eq(launch_checked("eval", add, false, false, seed, &sum), FUSE_RT_OK);
+        sums |= 1u << (int)sum;
+    }
+    cr_expect_eq(sums, 7, "%u", sums);
+    cr_expect_eq(launch_checked("eval", divide, true, false, 0, &sum), FUSE_RT_DRIVER);
+    cr_expect(strstr(fuse_rt_last_error(), "k: the checks found 1 error\nt.fk:2:5: error["), "%s",
+              fuse_rt_last_error());
+    cr_expect_eq(launch_checked("cpu", add, true, false, 0, &sum), FUSE_RT_COMPILE);
+    cr_expect(strstr(fuse_rt_last_error(), "error[unsupported]: compiled code has no checks"), "%s",
+              fuse_rt_last_error());
+    cr_expect_eq(launch_checked("cpu", add, false, true, 0, &sum), FUSE_RT_COMPILE);
+    cr_expect(strstr(fuse_rt_last_error(), "t.fk:3:5: error[not-deterministic]: "), "%s",
+              fuse_rt_last_error());
+    cr_expect_eq(launch_checked("cpu", divide, false, true, 0, &sum), FUSE_RT_OK);
 }
 
 // Several threads launch kernels of one module.

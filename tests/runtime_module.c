@@ -25,6 +25,10 @@ Test(runtime_module, device_names) {
                 "`cuda:x` does not name a GPU; write cuda:0");
     EXPECT_FAIL(fuse_rt_device_open("cuda:", NULL, &d), FUSE_RT_INVALID_ARGUMENT,
                 "`cuda:` does not name a GPU; write cuda:0");
+    EXPECT_FAIL(fuse_rt_device_open("sim:sm_1", NULL, &d), FUSE_RT_INVALID_ARGUMENT,
+                "`sim:sm_1`: there is no simulator of `sm_1`; there are sm_80, sm_90a");
+    EXPECT_FAIL(fuse_rt_device_open("sim:", NULL, &d), FUSE_RT_INVALID_ARGUMENT,
+                "`sim:`: there is no simulator of ``; there are sm_80, sm_90a");
     EXPECT_FAIL(fuse_rt_device_open(NULL, NULL, &d), FUSE_RT_INVALID_ARGUMENT,
                 "fuse_rt_device_open: a null pointer");
     struct {

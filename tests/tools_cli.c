@@ -74,6 +74,8 @@ Test(tools_cli, wrong_use) {
         {"--shape=y=3 a.fk", "option '--shape' belongs to 'fusec run'"},
         {"run --emit=ast a.fk", "option '--emit' belongs to 'fusec'"},
         {"run", "no input file"},
+        {"run a.fk --check=foo", "--check takes nothing or tiles, not 'foo'"},
+        {"--check a.fk", "option '--check' belongs to 'fusec run'"},
         {"run --device=gpu a.fk", "option '--device' takes one of cpu|sim|eval|cuda, not 'gpu'"},
         {"a.fk b.fk", "one input file at a time"},
         {"run -Wno-race a.fk", "-Wno-race names nothing"}, // an error stays one

@@ -267,6 +267,56 @@ Test(tools_fusec, random_inputs_compare_with_the_evaluator) {
     folder_free(folder);
 }
 
+Test(tools_fusec, checks) {
+    char *folder = folder_new();
+    char name[128];
+    snprintf(name, sizeof name, "%s/c.fk", folder);
+    FILE *file = fopen(name, "w");
+    fputs("kernel divide(a: i32[N], b: i32[N]) -> (y: i32[N]) { y = a / b; }\n"
+          "kernel shift(x: f32[N]) -> (y: f32[N]) {\n"
+          "    parallel n in tiles(N) { let v = x[n]; y[n] = v[n = n - 1]; }\n"
+          "}\n"
+          "kernel chunks(x: f32[N]) -> (y: f32[N]) {\n"
+          "    parallel n in tiles(N, 4) { let v = x[n]; y[n] = v[n = n - 1]; }\n"
+          "}\n"
+          "kernel late(x: i32[N]) -> (inout c: i32[1], y: i32[N]) {\n"
+          "    parallel n in 0..N { let old = atomic c[0] += 1; y[n] = old + x[n]; }\n"
+          "}\n"
+          "kernel add(i: i32[N], x: f32[N]) -> (inout y: f32[B]) {\n"
+          "    axis n in N;\n"
+          "    atomic y[i[n]] += x[n];\n"
+          "}\n",
+          file);
+    fclose(file);
+    check_fusec(folder, "run c.fk:divide --random N=8 --check", EXIT_INPUT,
+                "c.fk:1:54: error[undetermined]: `y[");
+    check_fusec(folder, "run c.fk:divide --random N=8 --check", EXIT_INPUT,
+                "fusec: error: divide: the checks found 1 error\n");
+    check_fusec(folder, "run k.fk:halve --random M=8,N=9 --check", EXIT_OK, "y: f32[4x9] =");
+    check_fusec(folder, "run k.fk:scale s=2 --random M=9,N=9 --check=tiles", EXIT_OK,
+                "13 runs with other orders of iterations and tile sizes of m, n: the result is the "
+                "same\n");
+    check_fusec(folder, "run c.fk:chunks --random N=10 --check=tiles", EXIT_OK,
+                "7 runs with other orders of iterations: the result is the same\n");
+    check_fusec(folder, "run c.fk:shift --random N=10 --check=tiles", EXIT_INPUT,
+                "fusec: error: the tile size n = 1 changes 9 of 10 elements of 'y', most at [");
+    check_fusec(folder, "run c.fk:late --random N=10 --check=tiles --seed=5", EXIT_INPUT,
+                "fusec: error: the order of iterations (seed 6) changes ");
+    check_fusec(folder, "run c.fk:add --random N=500,B=4 --check=tiles --check", EXIT_OK,
+                "the result is the same");
+    check_fusec(folder, "run c.fk:add --random N=500,B=4 --check=tiles --tolerance=0", EXIT_INPUT,
+                "the order of iterations (seed ");
+    check_fusec(folder, "run c.fk:divide --random N=8 --check --device=cpu", EXIT_USAGE,
+                "--check is of the evaluator, not of the device cpu");
+    check_fusec(folder, "run c.fk:divide --random N=8 --check --compare", EXIT_USAGE,
+                "--check runs the evaluator, which --compare compares with");
+    check_fusec(folder, "c.fk --kernel=add --deterministic --emit=tile", EXIT_INPUT,
+                "c.fk:13:5: error[not-deterministic]: ");
+    check_fusec(folder, "run c.fk:add --random N=8,B=4 --deterministic --device=cpu", EXIT_INPUT,
+                "c.fk:13:5: error[not-deterministic]: ");
+    folder_free(folder);
+}
+
 Test(tools_fusec, outputs_do_not_overwrite_what_is_read) {
     char *folder = folder_new();
     char path[128];

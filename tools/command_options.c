@@ -69,10 +69,12 @@ static ExitCode add_use(CompilerOptions *out, const OptUse *use, size_t *defines
         fuse->opt_level = use->value ? use->value[0] - '0' : 2;
         break;
     case OPT_CHECK:
+        if (use->value && strcmp(use->value, "tiles") != 0)
+            return command_fail(EXIT_USAGE, "--check takes nothing or tiles, not '%s'", use->value);
         if (use->value)
-            return command_fail(EXIT_USAGE, "--check=%s is not supported yet; --check is",
-                                use->value);
-        fuse->check = true;
+            out->check_tiles = true;
+        else
+            fuse->check = true;
         break;
     case OPT_WARNING:
         if (!fuse_is_warning_flag(use->value))

@@ -17,6 +17,7 @@ void command_note(const char *format, ...) __attribute__((format(printf, 1, 2)))
 typedef struct CompilerOptions {
     FuseOptions fuse;
     const char **defines, **includes, **warnings;
+    bool check_tiles;
     char detected_target[16]; // what `fuse.target` points to when it was not given
 } CompilerOptions;
 

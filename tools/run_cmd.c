@@ -6,6 +6,7 @@
 #include "tools/fileio.h"
 #include "tools/run_device.h"
 #include "tools/run_report.h"
+#include "tools/run_tiles.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,8 @@ static ExitCode choose_device(Run *run) {
     const char *device = opts_value(run->opts, OPT_DEVICE), *target = run->options.fuse.target;
     bool is_cpu = target && strcmp(target, "cpu") == 0;
     bool is_sim = target && strncmp(target, "sim-", 4) == 0;
+    if (!device && opts_has(run->opts, OPT_CHECK))
+        device = "eval";
     if (!device && target)
         device = is_cpu ? "cpu" : is_sim ? "sim" : "cuda";
     if (!device)
@@ -77,8 +80,18 @@ static ExitCode choose_device(Run *run) {
 }
 
 static ExitCode check_options(Run *run) {
-    if (opts_has(run->opts, OPT_TOLERANCE) && !opts_has(run->opts, OPT_COMPARE)) {
-        tool_fail(&run->error, "--tolerance is for --compare");
+    if (opts_has(run->opts, OPT_TOLERANCE) && !opts_has(run->opts, OPT_COMPARE) &&
+        !run->options.check_tiles) {
+        tool_fail(&run->error, "--tolerance is for --compare and --check=tiles");
+        return EXIT_USAGE;
+    }
+    const char *device = opts_value(run->opts, OPT_DEVICE);
+    if (opts_has(run->opts, OPT_CHECK) && device && strcmp(device, "eval") != 0) {
+        tool_fail(&run->error, "--check is of the evaluator, not of the device %s", device);
+        return EXIT_USAGE;
+    }
+    if (opts_has(run->opts, OPT_CHECK) && opts_has(run->opts, OPT_COMPARE)) {
+        tool_fail(&run->error, "--check runs the evaluator, which --compare compares with");
         return EXIT_USAGE;
     }
     // The runtime takes 0 for its default.
@@ -99,8 +112,9 @@ static ExitCode prepare(Run *run) {
     if (code == EXIT_OK)
         code = read_source(run);
     if (code == EXIT_OK)
-        code = run_device_open(&run->device, run->device_name, &run->source, &run->options.fuse,
-                               false, &run->error);
+        code =
+            run_device_open(&run->device, run->device_name, &run->source, &run->options.fuse,
+                            opts_has(run->opts, OPT_SEED) ? run->args.seed : 0, false, &run->error);
     if (code == EXIT_OK)
         code = run_bind(run->arena, run->device.kernel, &run->args, &run->files, &run->binding,
                         &run->error);
@@ -124,7 +138,7 @@ static ExitCode compare_whole(Run *run, RunBinding *want) {
     RunDevice eval;
     RunTiming timing;
     ExitCode code =
-        run_device_open(&eval, "eval", &run->source, &run->options.fuse, true, &run->error);
+        run_device_open(&eval, "eval", &run->source, &run->options.fuse, 0, true, &run->error);
     if (code == EXIT_OK) {
         want->kernel = eval.kernel;
         code = run_device_launch(run->arena, &eval, want, 1, &timing, &run->error);
@@ -171,6 +185,8 @@ static ExitCode launch(Run *run) {
     RunTiming timing;
     ExitCode code = run_device_launch(run->arena, &run->device, &run->binding, run->args.repeat,
                                       &timing, &run->error);
+    if (code == EXIT_DEVICE && run->options.fuse.check) // what was found, not a broken device
+        code = EXIT_INPUT;
     if (code == EXIT_OK)
         print_time(run, &timing);
     if (code == EXIT_OK && !run_write_outputs(&run->binding, &run->error))
@@ -184,14 +200,45 @@ static ExitCode launch(Run *run) {
     return code;
 }
 
+static ExitCode check_tiles(Run *run, RunBinding *inputs) {
+    FuseOptions options = run->options.fuse;
+    options.defines = run->source.kernel.defines;
+    options.kernel = run->source.kernel.name;
+    options.target = fuse_rt_device_target(run->device.device);
+    options.check = false;
+    TilesRequest request = {.options = &options,
+                            .source = run->source.text,
+                            .length = run->source.length,
+                            .seed = run->args.seed,
+                            .tolerance = run->args.tolerance};
+    TilesResult result;
+    if (!run_tiles(run->arena, &request, inputs, &result, &run->error))
+        return EXIT_INPUT;
+    if (result.difference) {
+        tool_fail(&run->error, "%s", result.difference);
+        return EXIT_INPUT;
+    }
+    printf("%d runs with other orders of iterations%s%s: the result is the same\n", result.runs,
+           *result.axes ? " and tile sizes of " : "", result.axes);
+    return EXIT_OK;
+}
+
 ExitCode run_command(const OptParse *opts) {
     Run run = {.opts = opts, .arena = arena_new("run")};
     ExitCode code = compiler_options(&run.options, opts);
     bool is_told = code != EXIT_OK;
     if (code == EXIT_OK)
         code = prepare(&run);
+    // The launch overwrites what is `inout`.
+    RunBinding inputs = {0};
+    bool tiles = code == EXIT_OK && run.options.check_tiles;
+    if (tiles && !run_binding_copy(run.arena, &run.binding, &inputs, &run.error))
+        code = EXIT_INPUT;
     if (code == EXIT_OK)
         code = launch(&run);
+    if (code == EXIT_OK && tiles)
+        code = check_tiles(&run, &inputs);
+    run_binding_free(&inputs);
     if (code != EXIT_OK && !is_told && *run.error.text)
         command_fail(code, "%s", run.error.text);
     run_binding_free(&run.binding);

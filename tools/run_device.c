@@ -43,9 +43,10 @@ static void drop_message(void *user, const char *text, size_t length) {
 }
 
 ExitCode run_device_open(RunDevice *out, const char *name, const RunSource *source,
-                         const FuseOptions *options, bool is_quiet, ToolError *error) {
+                         const FuseOptions *options, uint64_t seed, bool is_quiet,
+                         ToolError *error) {
     *out = (RunDevice){0};
-    FuseRtDeviceOptions device_options = {.compiler = &compiler};
+    FuseRtDeviceOptions device_options = {.compiler = &compiler, .seed = seed};
     FuseRtStatus status = fuse_rt_device_open(name, &device_options, &out->device);
     if (status != FUSE_RT_OK)
         return fail_status(status, error);

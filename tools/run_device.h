@@ -19,9 +19,11 @@ typedef struct RunSource {
 } RunSource;
 
 // Opens the device and compiles the kernel for it; diagnostics go to standard error as they are
-// made (`quiet`: only errors do). Close either way.
+// made (`quiet`: only errors do). `seed` is of the order of iterations, 0: the device's own. Close
+// either way.
 ExitCode run_device_open(RunDevice *out, const char *name, const RunSource *source,
-                         const FuseOptions *options, bool is_quiet, ToolError *error);
+                         const FuseOptions *options, uint64_t seed, bool is_quiet,
+                         ToolError *error);
 void run_device_close(RunDevice *device);
 
 typedef struct RunTiming {

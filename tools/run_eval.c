@@ -62,30 +62,8 @@ static Module *parse_nests(Arena *arena, const FuseResult *result, ToolError *er
     return module;
 }
 
-static bool evaluate(Arena *arena, const Module *module, const RunBinding *binding,
-                     EvalReport *report, ToolError *error) {
-    const Kernel *kernel = ir_find_kernel(module, fuse_rt_kernel_name(binding->kernel));
-    if (!kernel && module->nkernel == 1)
-        kernel = module->kernel[0];
-    if (!kernel)
-        return tool_fail(error, "the tile IR has no kernel '%s'",
-                         fuse_rt_kernel_name(binding->kernel));
-    EvalDim *dims = ARENA_ARRAY(arena, EvalDim, (size_t)binding->size_count + 1);
-    for (int i = 0; i < binding->size_count; i++)
-        dims[i] = (EvalDim){binding->sizes[i].name, binding->sizes[i].i};
-    EvalOptions options = {.max_programs = SAMPLED_PROGRAMS,
-                           .window = SAMPLED_WINDOW,
-                           .ndims = binding->size_count,
-                           .dims = dims,
-                           .report = report};
-    const char *why = NULL;
-    return eval_kernel(arena, module, kernel, binding->count,
-                       make_arguments(arena, binding, kernel), &options, &why) ||
-           tool_fail(error, "evaluator: %s", why);
-}
-
-bool run_eval_sample(Arena *arena, const FuseOptions *options, const char *source, size_t length,
-                     const RunBinding *binding, EvalReport *report, ToolError *error) {
+Module *run_eval_nests(Arena *arena, const FuseOptions *options, const char *source, size_t length,
+                       ToolError *error) {
     FuseOptions to_nests = *options;
     to_nests.emit = FUSE_EMIT_TILE;
     to_nests.stop_after = "fuse";
@@ -93,9 +71,43 @@ bool run_eval_sample(Arena *arena, const FuseOptions *options, const char *sourc
     FuseResult *result = fuse_compile(&to_nests, "source", source, length);
     bool ok = result && fuse_result_ok(result);
     if (!ok)
-        tool_fail(error, "the sampled reference does not compile");
+        tool_fail(error, "the reference does not compile to nests");
     Module *module = ok ? parse_nests(arena, result, error) : NULL;
-    ok = module && evaluate(arena, module, binding, report, error);
     fuse_result_free(result);
-    return ok;
+    return module;
+}
+
+const Kernel *run_eval_find(const Module *nests, const RunBinding *binding, ToolError *error) {
+    const Kernel *kernel = ir_find_kernel(nests, fuse_rt_kernel_name(binding->kernel));
+    if (!kernel && nests->nkernel == 1)
+        kernel = nests->kernel[0];
+    if (!kernel)
+        tool_fail(error, "the tile IR has no kernel '%s'", fuse_rt_kernel_name(binding->kernel));
+    return kernel;
+}
+
+bool run_eval_kernel(Arena *arena, const Module *nests, const RunBinding *binding,
+                     EvalOptions options, ToolError *error) {
+    const Kernel *kernel = run_eval_find(nests, binding, error);
+    if (!kernel)
+        return false;
+    EvalDim *dims = ARENA_ARRAY(arena, EvalDim, (size_t)binding->size_count + 1);
+    for (int i = 0; i < binding->size_count; i++)
+        dims[i] = (EvalDim){binding->sizes[i].name, binding->sizes[i].i};
+    options.ndims = binding->size_count;
+    options.dims = dims;
+    const char *why = NULL;
+    return eval_kernel(arena, nests, kernel, binding->count, make_arguments(arena, binding, kernel),
+                       &options, &why) ||
+           tool_fail(error, "evaluator: %s", why);
+}
+
+bool run_eval_sample(Arena *arena, const FuseOptions *options, const char *source, size_t length,
+                     const RunBinding *binding, EvalReport *report, ToolError *error) {
+    Module *nests = run_eval_nests(arena, options, source, length, error);
+    return nests && run_eval_kernel(arena, nests, binding,
+                                    (EvalOptions){.max_programs = SAMPLED_PROGRAMS,
+                                                  .window = SAMPLED_WINDOW,
+                                                  .report = report},
+                                    error);
 }

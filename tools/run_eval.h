@@ -15,4 +15,13 @@ double run_eval_work(const RunBinding *binding);
 bool run_eval_sample(Arena *arena, const FuseOptions *options, const char *source, size_t length,
                      const RunBinding *binding, EvalReport *report, ToolError *error);
 
+// The source up to its nests, where loops bind the axes of tiles.
+Module *run_eval_nests(Arena *arena, const FuseOptions *options, const char *source, size_t length,
+                       ToolError *error);
+// The kernel in it that the binding is for, or NULL with the error set.
+const Kernel *run_eval_find(const Module *nests, const RunBinding *binding, ToolError *error);
+// Evaluates it on the binding's own tensors.
+bool run_eval_kernel(Arena *arena, const Module *nests, const RunBinding *binding,
+                     EvalOptions options, ToolError *error);
+
 #endif

@@ -33,8 +33,7 @@ void run_print_outputs(FILE *to, const RunBinding *binding) {
     }
 }
 
-// What rounding the result and reordering its sums may cost, relative to the largest magnitude.
-static double usual_tolerance(DType dtype) {
+double run_usual_tolerance(DType dtype) {
     switch (dtype) {
     case DT_F16:
         return 0x1p-9;
@@ -116,7 +115,7 @@ bool run_print_comparison(FILE *to, const RunBinding *got, const RunBinding *wan
         int64_t compared = tensor_elements(&theirs->tensor);
         if (report)
             compared = keep_written(&ours->tensor, &theirs->tensor, ours->param->name, report);
-        double allowed = tolerance >= 0 ? tolerance : usual_tolerance(ours->tensor.dtype);
+        double allowed = tolerance >= 0 ? tolerance : run_usual_tolerance(ours->tensor.dtype);
         ok &= print_row(to, ours->param->name, &ours->tensor, &theirs->tensor, compared, allowed);
     }
     return ok;

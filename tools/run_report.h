@@ -9,6 +9,10 @@
 // Outputs without a file: type, shape and the first elements, one line each.
 void run_print_outputs(FILE *to, const RunBinding *binding);
 
+// What rounding a result of that type and reordering its sums may cost, relative to the largest
+// magnitude.
+double run_usual_tolerance(DType dtype);
+
 // A table of the largest errors of each output of `got` against `want`; `report`, when not NULL,
 // limits it to the elements that the sampled reference wrote. tolerance < 0: by the output's type.
 // Returns whether every output is within its tolerance.
