@@ -76,30 +76,6 @@ static void lower_memory_fact(Lower *l, const Op *op) {
     set_scalar(l, op->res[0], x);
 }
 
-static void lower_assert(Lower *l, const Op *op) {
-    Target *t = l->t;
-    if (!t->options->debug)
-        return;
-    Str message = op_attr_str(op, ATTR_msg);
-    Type type = op->in[0]->type;
-    int n = type_registers(type);
-    LLVMValueRef *ok = ARENA_ARRAY(l->arena, LLVMValueRef, (size_t)n);
-    lower_flatten(l, op->in[0], type, ok);
-    for (int i = 0; i < n; i++) {
-        Lane lane = type.axes.n ? (Lane){ok[i]} : t->ops->splat(t, (Uni){ok[i]});
-        Lane guard = {NULL};
-        AxisSet axes = op_attr_axes(op, ATTR_guard);
-        for (int a = 0; a < axes.n; a++) {
-            const Axis *axis = l->kernel->axis[axes.id[a]];
-            Operand iota = operand_of(l, axis->iota, type.layout);
-            Lane end = t->ops->splat(t, lower_window(l, axis).end);
-            guard = lane_and(
-                t, guard, lane_cmp(t, CMP_LT, DT_INDEX, operand_lane(l, &iota, (uint32_t)i), end));
-        }
-        t->ops->check(t, lane, guard, message ? message : "assertion failed");
-    }
-}
-
 // --- the walk ---
 
 void lower_op(Lower *l, const Op *op) {
@@ -209,6 +185,9 @@ void lower_op(Lower *l, const Op *op) {
     case OP_BARRIER:
         lower_barrier(l, op);
         return;
+    case OP_PRINT:
+        lower_print(l, op);
+        break;
     case OP_ASSERT:
         lower_assert(l, op);
         return;

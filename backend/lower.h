@@ -162,6 +162,7 @@ bool access_is_base(const TileAccess *a, uint32_t reg); // first of a vector
 Access access_plain(Lower *l, const TileAccess *a, int width, const Op *op);
 AxisSet access_axes(const Op *op, const MemRef *ref); // that the indices walk
 // The layout that walks a store of `v`: the value's, with the axes that only the indices have.
+const Layout *access_blocked(Lower *l, AxisSet axes); // of nothing in particular
 const Layout *access_store_layout(Lower *l, const Op *op, const MemRef *ref, const Value *v);
 void lower_load(Lower *l, const Op *op);
 void lower_store(Lower *l, const Op *op);
@@ -169,6 +170,10 @@ void lower_store(Lower *l, const Op *op);
 // --- lower_atomic.c ---
 void lower_atomic(Lower *l, const Op *op);
 int64_t atomic_scratch(const Op *op);
+
+// --- lower_debug.c ---
+void lower_print(Lower *l, const Op *op);
+void lower_assert(Lower *l, const Op *op);
 
 // --- lower_reduce.c ---
 void lower_reduce(Lower *l, const Op *op);

@@ -77,7 +77,8 @@ void lower_atomic(Lower *l, const Op *op) {
         target_fail(t, "this atomic over an axis that no index has");
         return;
     }
-    const Layout *layout = access_store_layout(l, op, ref, v);
+    const Layout *layout = op->nres && op->res[0]->type.layout ? op->res[0]->type.layout
+                                                               : access_store_layout(l, op, ref, v);
     TileAccess a = access_of(l, op, ref, layout, 1);
     if (t->failed)
         return;

@@ -533,6 +533,26 @@ AxisSet access_axes(const Op *op, const MemRef *ref) {
     return all;
 }
 
+// The last axis is the fastest in memory more often than not.
+static void axis_sizes(const Lower *l, AxisSet axes, AxisSize *sizes) {
+    for (int i = 0; i < axes.n; i++) {
+        uint16_t id = axes.id[axes.n - 1 - i];
+        sizes[i] = (AxisSize){.axis = id, .size = axis_size_of(l->kernel->axis[id])};
+    }
+}
+
+const Layout *access_blocked(Lower *l, AxisSet axes) {
+    AxisSize sizes[AXES_MAX];
+    axis_sizes(l, axes, sizes);
+    uint32_t warps = 1;
+    while (warps * 2 <= (uint32_t)l->t->warps)
+        warps *= 2;
+    uint32_t lanes = (uint32_t)l->t->desc->lanes;
+    return l->t->desc->lane_first
+               ? layout_blocked_lane_first(l->layouts, sizes, axes.n, lanes, warps)
+               : layout_blocked(l->layouts, sizes, axes.n, 1, lanes, warps);
+}
+
 // The layout that walks a store: the value's, with the axes that only the indices have.
 const Layout *access_store_layout(Lower *l, const Op *op, const MemRef *ref, const Value *v) {
     AxisSet axes = access_axes(op, ref), have = v->kind == VALUE_IOTA ? axes_none() : v->type.axes;
@@ -540,20 +560,10 @@ const Layout *access_store_layout(Lower *l, const Op *op, const MemRef *ref, con
     if (missing.n == 0)
         return v->type.layout;
     AxisSize sizes[AXES_MAX];
-    for (int i = 0; i < missing.n; i++) {
-        // the last axis is the fastest in memory more often than not
-        uint16_t id = missing.id[missing.n - 1 - i];
-        sizes[i] = (AxisSize){.axis = id, .size = axis_size_of(l->kernel->axis[id])};
-    }
+    axis_sizes(l, missing, sizes);
     if (v->type.layout)
         return layout_expand(l->layouts, v->type.layout, sizes, missing.n);
-    uint32_t warps = 1;
-    while (warps * 2 <= (uint32_t)l->t->warps)
-        warps *= 2;
-    uint32_t lanes = (uint32_t)l->t->desc->lanes;
-    return l->t->desc->lane_first
-               ? layout_blocked_lane_first(l->layouts, sizes, missing.n, lanes, warps)
-               : layout_blocked(l->layouts, sizes, missing.n, 1, lanes, warps);
+    return access_blocked(l, missing);
 }
 
 static void store_all(Lower *l, const Op *op, TileAccess *a, const Operand *value, Lane active) {

@@ -92,6 +92,15 @@ typedef struct MmaIssue {
     MmaDesc a, b;
 } MmaIssue;
 
+// A line of text for each lane: C's printf format, 64-bit integers and doubles.
+typedef struct Print {
+    const char *format;
+    int n;
+    const bool *is_float;
+    const Lane *values;
+    bool of_failure; // an assert's: may be left out once one has failed
+} Print;
+
 typedef struct Target Target;
 
 // One table per family. All functions are required unless a comment says otherwise.
@@ -193,6 +202,8 @@ typedef struct TargetOps {
     // Stops the program with a report where `ok` is false in a lane and `guard` (may be NULL) is
     // true.
     void (*check)(Target *t, Lane ok, Lane guard, const char *message);
+    // Writes to standard output where `pred` holds.
+    void (*print)(Target *t, Lane pred, const Print *print);
 } TargetOps;
 
 // Flags of `arith`.

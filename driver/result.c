@@ -212,11 +212,15 @@ const char *fuse_eval_run(FuseResult *r, const char *kernel, int nargs, const Fu
     }
     Arena *scratch = arena_new("eval scratch");
     const char *error = NULL;
-    EvalOptions options = {.seed = seed};
+    EvalReport report = {0};
+    EvalOptions options = {.seed = seed, .report = &report};
     if (r->options.check)
         options.check = diags_new(r->call, r->sources, &r->levels);
     bool ok = eval_kernel(scratch, r->module, k, c->nparam, c->arg, &options, &error);
-    const char *message = ok ? NULL : arena_strdup(r->call, error ? error : "the evaluator failed");
+    SourcePos at = ok ? (SourcePos){0} : source_pos(r->sources, report.span.begin);
+    const char *place = at.file ? arena_printf(r->call, "%s:%u: ", at.name, at.line) : "";
+    const char *message =
+        ok ? NULL : arena_printf(r->call, "%s%s", place, error ? error : "the evaluator failed");
     arena_free(scratch);
     return options.check ? check_answer(r, options.check, message) : message;
 }

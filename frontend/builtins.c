@@ -250,38 +250,6 @@ static Val present_call(Fe *fe, BuiltinCall *c) {
     return val_of(op->res[0]);
 }
 
-static const char *message_of(Fe *fe, BuiltinCall *c) {
-    if (c->n < 2)
-        return span_text(fe, builtin_span(c, 0));
-    const Expr *e = c->e->call.args.data[1].value;
-    return e->kind == EXPR_STRING ? arena_strndup(fe->arena, e->string.data, e->string.len)
-                                  : span_text(fe, e->span);
-}
-
-static Val assert_call(Fe *fe, BuiltinCall *c, bool is_static) {
-    Val v = c->arg[0];
-    if (val_dtype(v) != DT_BOOL) {
-        fe_error(fe, DIAG_TYPE_MISMATCH, builtin_span(c, 0), "`%s` needs a bool, this is %s",
-                 c->row->name, val_text(fe, v));
-        return val_poison();
-    }
-    bool known;
-    const char *message = message_of(fe, c);
-    if (val_const_bool(v, &known)) {
-        if (!known)
-            fe_error(fe, DIAG_ASSERT, c->e->span, "assertion failed: %s", message);
-        return val_poison();
-    }
-    if (is_static) {
-        fe_error(fe, DIAG_NOT_CONSTANT, builtin_span(c, 0), "this is not known at compile time");
-        return val_poison();
-    }
-    fe->b.span = c->e->span;
-    Op *op = ir_build(&fe->b, &(OpInit){.kind = OP_ASSERT, .nin = 1, .in = &v.v});
-    op_set_str(fe->kernel, op, ATTR_msg, message);
-    return val_poison();
-}
-
 /* --- dispatch ------------------------------------------------------------------------------- */
 
 static bool check_shape(Fe *fe, BuiltinCall *c) {
@@ -327,15 +295,22 @@ static bool call_axes(Fe *fe, BuiltinCall *c) {
     return ok;
 }
 
+/* Texts and types are looked at by their builders. */
+static bool is_value(const BuiltinCall *c, uint32_t i, const Expr *e) {
+    Family family = c->row->family;
+    bool asserts = family == FAMILY_ASSERT || family == FAMILY_STATIC_ASSERT;
+    if (family == FAMILY_PRINT)
+        return i > 0;
+    return i == 0 || (family != FAMILY_BITCAST && !(asserts && e->kind == EXPR_STRING));
+}
+
 static bool call_values(Fe *fe, BuiltinCall *c) {
     bool ok = true;
     bool whole = c->row->family == FAMILY_PRESENT || c->row->family == FAMILY_INSIDE ||
                  c->row->family == FAMILY_ATOMIC_CAS;
     for (uint32_t i = 0; !whole && i < c->n; i++) {
         const Expr *e = c->e->call.args.data[i].value;
-        bool text = e->kind == EXPR_STRING &&
-                    (c->row->family == FAMILY_ASSERT || c->row->family == FAMILY_STATIC_ASSERT);
-        if (i > 0 && (text || c->row->family == FAMILY_BITCAST))
+        if (!is_value(c, i, e))
             continue;
         c->arg[i] = expr_value(fe, e);
         ok &= val_ok(c->arg[i]);
@@ -388,9 +363,11 @@ static Val dispatch(Fe *fe, BuiltinCall *c) {
     case FAMILY_ATOMIC_CAS:
         return stmt_atomic_cas(fe, c->e, c->hint);
     case FAMILY_ASSERT:
-        return assert_call(fe, c, false);
+        return builtin_assert(fe, c, false);
     case FAMILY_STATIC_ASSERT:
-        return assert_call(fe, c, true);
+        return builtin_assert(fe, c, true);
+    case FAMILY_PRINT:
+        return builtin_print(fe, c);
     case FAMILY_LATER:
         break;
     }
@@ -414,8 +391,14 @@ Val builtin_call(Fe *fe, const Expr *e) {
                      "`%s` is built in and has no named parameters", c.row->name);
             return val_poison();
         }
+    bool debugs = c.row->family == FAMILY_ASSERT || c.row->family == FAMILY_PRINT;
+    Program program = {0};
+    if (debugs)
+        program_open(fe, &program, e->span);
     bool axes_ok = call_axes(fe, &c), values_ok = call_values(fe, &c);
     Val r = axes_ok && values_ok ? dispatch(fe, &c) : val_poison();
+    if (debugs)
+        program_close(fe, &program);
     fe->hint = NULL;
     return r;
 }

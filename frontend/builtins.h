@@ -28,6 +28,7 @@ typedef enum Family {
     FAMILY_ATOMIC_CAS,
     FAMILY_ASSERT,
     FAMILY_STATIC_ASSERT,
+    FAMILY_PRINT,
     FAMILY_LATER
 } Family;
 
@@ -74,6 +75,16 @@ DType builtin_type(Fe *fe, const BuiltinCall *c, uint32_t i);
 Val builtin_bitcast(Fe *fe, BuiltinCall *c);
 Val builtin_randbits(Fe *fe, BuiltinCall *c);
 Val builtin_rand(Fe *fe, BuiltinCall *c);
+
+/* What is printed or asserted outside every nest is a nest of one program (builtins_debug.c). */
+typedef struct Program {
+    bool opened;
+    Builder outer;
+} Program;
+void program_open(Fe *fe, Program *p, Span span);
+void program_close(Fe *fe, Program *p);
+Val builtin_assert(Fe *fe, BuiltinCall *c, bool is_static);
+Val builtin_print(Fe *fe, BuiltinCall *c);
 
 /* Families that work along axes (builtins_along.c). */
 Val builtin_reduce(Fe *fe, BuiltinCall *c);

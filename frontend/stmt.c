@@ -270,7 +270,8 @@ void stmt_axis(Fe *fe, const AstBinder *b) {
 
 static void stmt_expr(Fe *fe, const Expr *e) {
     Val v = expr_any(fe, e);
-    if (val_ok(v) && !builtin_has_effect(e)) {
+    bool nothing = v.kind == VAL_TUPLE && v.n == 0;
+    if (val_ok(v) && !nothing && !builtin_has_effect(e)) {
         Diag *d =
             fe_error(fe, DIAG_UNUSED_VALUE, e->span, "the value of this statement is not used");
         diag_hint(fe->diags, d, "store it, or bind it by `let`");

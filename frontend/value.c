@@ -92,7 +92,7 @@ const char *val_text(Fe *fe, Val v) {
     case VAL_TENSOR:
         return arena_printf(fe->arena, "a tensor of %s", dtype_name(v.tensor->mem->dtype));
     case VAL_TUPLE:
-        return arena_printf(fe->arena, "a tuple of %u", v.n);
+        return v.n ? arena_printf(fe->arena, "a tuple of %u", v.n) : "a statement";
     case VAL_FN:
         return "a fn";
     case VAL_STRING:

@@ -1,6 +1,7 @@
 // The reference evaluator's entry, its dispatch, failures and memory; see eval.h for the meaning
 // and eval_impl.h for the parts.
 #include "ir/eval_impl.h"
+#include "ir/format.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -82,6 +83,37 @@ static void eval_assert(Eval *e, const Op *op) {
             eval_fail(e, op, "poison reaches the condition at %s", eval_point(e, w.axes, w.pos));
         if (!t->cell[p].i)
             eval_fail(e, op, "%s, at %s", msg ? msg : "failed", eval_point(e, w.axes, w.pos));
+    }
+}
+
+// One line for each element inside the windows.
+static void eval_print(Eval *e, const Op *op) {
+    enum { VALUES_MAX = WALK_MAX };
+    const Tile *tile[VALUES_MAX];
+    AxisSet axes = axes_none();
+    if (op->nin > VALUES_MAX)
+        eval_fail(e, op, "has more than %d values", VALUES_MAX);
+    for (int i = 0; i < op->nin; i++) {
+        tile[i] = eval_value(e, op, op->in[i]);
+        if (!axes_union(axes, tile[i]->axes, &axes))
+            eval_fail(e, op, "has more than %d axes", AXES_MAX);
+    }
+    Walk w;
+    walk_start(e, op, &w, axes);
+    for (int i = 0; i < op->nin; i++)
+        walk_tile(e, op, &w, tile[i]);
+    for (int64_t p = 0; p < w.count; p++, walk_next(&w)) {
+        uint8_t bad = 0;
+        Scalar values[VALUES_MAX];
+        for (int i = 0; i < op->nin; i++) {
+            bad |= tile[i]->bad ? tile[i]->bad[w.at[i]] : 0;
+            values[i] = cell_scalar(tile[i]->dtype, tile[i]->cell[w.at[i]]);
+        }
+        if (!walk_is_inside(&w) || bad & BAD_UNKNOWN)
+            continue;
+        if (bad)
+            eval_fail(e, op, "poison is printed at %s", eval_point(e, w.axes, w.pos));
+        format_print(op_attr_str(op, ATTR_msg), values);
     }
 }
 
@@ -253,6 +285,9 @@ static void eval_op(Eval *e, const Op *op) {
         return;
     case OP_ASSERT:
         eval_assert(e, op);
+        return;
+    case OP_PRINT:
+        eval_print(e, op);
         return;
     case OP_COUNT:
         break;

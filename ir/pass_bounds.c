@@ -96,6 +96,25 @@ static bool check_drops_padding(const Bounds *b, const Op *op, const Axis *a) {
     return false;
 }
 
+static void guard_axes(Bounds *b, Op *op, AxisSet s) {
+    Axis *guards[AXES_MAX];
+    int n = 0;
+    for (int i = 0; i < s.n; i++) {
+        Axis *a = b->k->axis[s.id[i]];
+        if (!axis_is_exact(b, a) && !(op->nmem > 0 && check_drops_padding(b, op, a)))
+            guards[n++] = a;
+    }
+    if (n > 0)
+        op_set_axes(b->k, op, ATTR_guard, n, guards);
+}
+
+static AxisSet operand_axes(const Op *op) {
+    AxisSet s = axes_none();
+    for (int i = 0; i < op->nin; i++)
+        axes_union(s, op->in[i]->type.axes, &s);
+    return s;
+}
+
 static AxisSet access_axes(const Op *op) {
     AxisSet s = op->kind == OP_LOAD ? op->res[0]->type.axes : op_store_value(op)->type.axes;
     for (int i = 0; i < op->mem[0].nidx; i++)
@@ -104,16 +123,7 @@ static AxisSet access_axes(const Op *op) {
 }
 
 static void access_guard(Bounds *b, Op *op) {
-    AxisSet s = access_axes(op);
-    Axis *guards[AXES_MAX];
-    int n = 0;
-    for (int i = 0; i < s.n; i++) {
-        Axis *a = b->k->axis[s.id[i]];
-        if (!axis_is_exact(b, a) && !check_drops_padding(b, op, a))
-            guards[n++] = a;
-    }
-    if (n > 0)
-        op_set_axes(b->k, op, ATTR_guard, n, guards);
+    guard_axes(b, op, access_axes(op));
 }
 
 // --- padding facts ---
@@ -224,6 +234,10 @@ static void op_bounds(void *user, Op *op) {
     case OP_SCATTER:
         access_check(b, op);
         access_guard(b, op);
+        break;
+    case OP_ASSERT:
+    case OP_PRINT:
+        guard_axes(b, op, operand_axes(op));
         break;
     case OP_REDUCE:
         reduce_bounds(b, op);

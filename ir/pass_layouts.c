@@ -494,7 +494,28 @@ static void widen_store(Assign *a, Op *op) {
     op->in[op->nin - 1] = v;
 }
 
+// The first value of a `print` or `assert` carries the layout: a tile over all axes of the others.
+static void widen_debug(Assign *a, Op *op) {
+    AxisSet all = axes_none();
+    for (int i = 0; i < op->nin; i++)
+        axes_union(all, op->in[i]->type.axes, &all);
+    Value *v = op->nin > 0 ? op->in[0] : NULL;
+    AxisSet missing = v && v->kind == VALUE_IOTA ? all : v ? axes_minus(all, v->type.axes) : all;
+    Builder b = ir_builder_before(a->k, op);
+    b.span = op->span;
+    for (int i = 0; i < missing.n; i++)
+        v = ir_select(&b, ir_inside_axis(&b, a->k->axis[missing.id[i]]), v, v, NULL);
+    if (v)
+        op->in[0] = v;
+}
+
+static bool is_debug(const Op *op) {
+    return op->kind == OP_PRINT || op->kind == OP_ASSERT;
+}
+
 static void widen_op(void *user, Op *op) {
+    if (is_debug(op))
+        widen_debug(user, op);
     if (op->kind == OP_STORE || op->kind == OP_SCATTER || (op->kind == OP_ATOMIC && op->nres > 0))
         widen_store(user, op);
 }
@@ -520,6 +541,8 @@ static void fix_op(void *user, Op *op) {
         if (gives)
             op->in[op->nin - 1] = in_layout(a, op, op_store_value(op), op->res[0]->type.layout);
         fix_slices(a, op, op_store_value(op)->type.layout, op->nin - 1);
+    } else if (is_debug(op) && op->nin > 0 && is_tile(op->in[0])) {
+        fix_slices(a, op, op->in[0]->type.layout, 0);
     } else if (op->kind == OP_SCAN) {
         op->in[0] = in_layout(a, op, op->in[0], op->res[0]->type.layout);
     } else if (op->nres == 1 && op_has(op->kind, TRAIT_ELEMENTWISE)) {

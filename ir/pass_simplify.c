@@ -22,6 +22,7 @@ typedef struct Simplify {
     Arena *scratch;
     IrMap map;        // value -> replacement
     uint8_t *written; // by Mem.id
+    bool debug;       // prints and assertions stay
     bool changed;
 } Simplify;
 
@@ -335,7 +336,9 @@ static void note_read(void *user, Op *op) {
         read[op->mem[i].mem->id] = 1;
 }
 
-static bool op_is_removable(const Op *op, const uint32_t *uses, const uint8_t *read) {
+static bool op_is_removable(const Op *op, const uint32_t *uses, const uint8_t *read, bool debug) {
+    if (op->kind == OP_ASSERT || op->kind == OP_PRINT)
+        return !debug;
     if (op->kind == OP_STORE && op->mem[0].mem->kind == MEM_TEMP)
         return !read[op->mem[0].mem->id];
     if (op->kind == OP_TEMP)
@@ -392,7 +395,7 @@ static void region_drop(Simplify *s, Region *r, uint32_t *uses, const uint8_t *r
         prev = op->prev;
         for (int i = 0; i < op->nregion; i++)
             region_drop(s, op->region[i], uses, read);
-        if (!op_is_removable(op, uses, read) && !loop_is_unused(op, uses))
+        if (!op_is_removable(op, uses, read, s->debug) && !loop_is_unused(op, uses))
             continue;
         drop_uses(op, uses);
         ir_op_unlink(op);
@@ -468,7 +471,7 @@ static void region_hoist(Simplify *s, Region *r) {
 enum { ROUNDS_MAX = 8 };
 
 bool pass_simplify(PassCtx *ctx, Kernel *k) {
-    Simplify s = {.k = k, .scratch = ctx->scratch};
+    Simplify s = {.k = k, .scratch = ctx->scratch, .debug = ctx->options && ctx->options->debug};
     for (int round = 0; round < ROUNDS_MAX; round++) {
         s.changed = false;
         s.map = ir_map_new(ctx->scratch, k);

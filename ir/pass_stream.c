@@ -311,7 +311,8 @@ static bool stream_refuses(Stream *s) {
         bool along = uses_axis(op, s->whole) || op_reduces(op, s->whole);
         bool fine = op_has(op->kind, TRAIT_ELEMENTWISE) || op->kind == OP_LOAD ||
                     op->kind == OP_STORE || op->kind == OP_REDUCE || op->kind == OP_INSIDE ||
-                    op->kind == OP_ATOMIC || op->kind == OP_SCATTER || op->kind == OP_AXIS;
+                    op->kind == OP_ATOMIC || op->kind == OP_SCATTER || op->kind == OP_AXIS ||
+                    op->kind == OP_PRINT || op->kind == OP_ASSERT;
         if (along && !fine)
             return stream_unsupported(s, op, op_info(op->kind)->text);
         if (along && op->kind == OP_ATOMIC && op->nres > 0)
@@ -325,6 +326,10 @@ static bool stream_refuses(Stream *s) {
                 s, op, "accesses to a tensor that is read and written, in this order,");
     }
     return false;
+}
+
+static bool is_effect(const Op *op) {
+    return op_has(op->kind, TRAIT_WRITES) || op->kind == OP_PRINT || op->kind == OP_ASSERT;
 }
 
 // Ops along the axis whose values went into the loops.
@@ -358,7 +363,7 @@ static bool region_stream(Stream *s) {
     }
     VEC(Op *) stores = {0};
     for (Op *op = s->region->first; op; op = op->next)
-        if (op_has(op->kind, TRAIT_WRITES) && op->nregion == 0 && uses_axis(op, s->whole))
+        if (is_effect(op) && op->nregion == 0 && uses_axis(op, s->whole))
             vec_push(s->ctx->scratch, &stores, op);
     find_levels(s);
     s->passes += stores.len > 0;

@@ -19,7 +19,7 @@ static const Golden goldens[] = {
     {"conv_relu_pool", {"T=f16"}}, {"matmul", {"T=f16"}},
     {"gather", {"T=f32"}},         {"cross_entropy", {"T=bf16"}},
     {"segments", {"T=f32"}},       {"builtins", {NULL}},
-    {"atomics", {NULL}},
+    {"atomics", {NULL}},           {"debug", {NULL}},
 };
 
 static void check_golden(const Golden *g) {

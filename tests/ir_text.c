@@ -148,6 +148,9 @@ Test(ir_text, forms) {
                 "  %p = present @x : bool\n"
                 "  %b = cmp.lt M, N : bool[M, N]\n"
                 "  atomic.add @y[M, N], %v\n"
+                "  %was = atomic.cas @y[M, N], 0.0:f32, %v : f32[M, N]\n"
+                "  print %v, M {msg = \"{} {{}}\"}\n"
+                "  print {msg = \"here\"}\n"
                 "  %old = atomic.max @y[0, 0], %c : f32\n"
                 "  assert %p {msg = \"no\"}\n");
     expect_same(

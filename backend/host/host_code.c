@@ -8,6 +8,7 @@
 #include <llvm-c/LLJIT.h>
 #include <llvm-c/Orc.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "backend/backend.h"

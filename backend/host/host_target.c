@@ -360,6 +360,46 @@ static void check(Target *t, Lane ok, Lane guard, const char *message) {
     LLVMBuildStore(t->builder, host_text(t, message), to);
 }
 
+// One lane after another, through memory: the text is large, the code is not.
+static void print(Target *t, Lane pred, const Print *p) {
+    LLVMBuilderRef b = t->builder;
+    LLVMTypeRef i64 = target_int(t, 64), f64 = target_type(t, DT_F64), i32 = target_int(t, 32);
+    V mask = pred.v ? pred.v : host_splat(t, LLVMConstInt(target_int(t, 1), 1, false));
+    if (p->of_failure && !host_is_sim(t)) {
+        V first =
+            LLVMBuildIsNull(b, LLVMBuildLoad2(b, host_pointer(t), host_state(t)->context, ""), "");
+        mask = LLVMBuildAnd(b, mask, host_splat(t, first), "");
+    }
+    mask = LLVMBuildZExt(b, mask, host_lanes_int(t, 8), "");
+    V bits = host_alloca(t, LLVMTypeOf(mask), 64), slot[16], args[17];
+    LLVMTypeRef types[17] = {host_pointer(t)};
+    LLVMBuildStore(b, mask, bits);
+    for (int i = 0; i < p->n; i++) {
+        slot[i] = host_alloca(t, LLVMTypeOf(p->values[i].v), 64);
+        LLVMBuildStore(b, p->values[i].v, slot[i]);
+    }
+    LLVMTypeRef type = LLVMFunctionType(i32, types, 1, true);
+    V function = LLVMGetNamedFunction(t->module, "printf");
+    if (!function)
+        function = LLVMAddFunction(t->module, "printf", type);
+    LoopState loop;
+    loop_begin(t, &loop, uni_int(t, 64, 0), uni_int(t, 64, t->desc->lanes), uni_int(t, 64, 1), 0,
+               NULL);
+    V at = LLVMBuildGEP2(b, target_int(t, 8), bits, &loop.counter, 1, "");
+    V on = LLVMBuildLoad2(b, target_int(t, 8), at, "");
+    IfState s;
+    if_begin(t, &s, (Uni){LLVMBuildIsNotNull(b, on, "")});
+    args[0] = host_text(t, p->format);
+    for (int i = 0; i < p->n; i++) {
+        LLVMTypeRef element = p->is_float[i] ? f64 : i64;
+        V q = LLVMBuildGEP2(b, element, slot[i], &loop.counter, 1, "");
+        args[1 + i] = LLVMBuildLoad2(b, element, q, "");
+    }
+    LLVMBuildCall2(b, type, function, args, (unsigned)p->n + 1, "");
+    if_end(t, &s, 0, NULL, NULL, NULL);
+    loop_end(t, &loop, uni_int(t, 64, 1), NULL, (Uni){NULL});
+}
+
 const TargetOps *target_ops_host(void) {
     static const TargetOps ops = {
         .name = "host",
@@ -392,6 +432,7 @@ const TargetOps *target_ops_host(void) {
         .cp_wait = cp_wait,
         .span = span,
         .check = check,
+        .print = print,
     };
     return &ops;
 }

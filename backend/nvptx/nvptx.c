@@ -179,13 +179,73 @@ static Lane nvptx_bitcast(Target *t, DType from, DType to, Lane x) {
 
 // --- debugging ---
 
+// A constant text in global memory, by a generic address.
+static V text_pointer(Target *t, const char *text) {
+    LLVMTypeRef type = LLVMArrayType2(target_int(t, 8), strlen(text) + 1);
+    V global = LLVMAddGlobalInAddressSpace(t->module, type, "text", 1);
+    LLVMSetInitializer(global, LLVMConstStringInContext2(t->llvm, text, strlen(text), false));
+    LLVMSetLinkage(global, LLVMPrivateLinkage);
+    LLVMSetGlobalConstant(global, true);
+    return LLVMConstAddrSpaceCast(global, LLVMPointerTypeInContext(t->llvm, 0));
+}
+
+// A function of the driver.
+static V system_call(Target *t, const char *name, LLVMTypeRef type, int n, V *args) {
+    V f = LLVMGetNamedFunction(t->module, name);
+    if (!f)
+        f = LLVMAddFunction(t->module, name, type);
+    return LLVMBuildCall2(t->builder, type, f, args, (unsigned)n, "");
+}
+
+// Stack memory belongs to the function's first block.
+static V entry_alloca(Target *t, LLVMTypeRef type) {
+    LLVMBuilderRef b = LLVMCreateBuilderInContext(t->llvm);
+    LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(t->function);
+    LLVMPositionBuilderBefore(b, LLVMGetFirstInstruction(entry));
+    V p = LLVMBuildAlloca(b, type, "");
+    LLVMSetAlignment(p, 8);
+    LLVMDisposeBuilder(b);
+    return p;
+}
+
+static void nvptx_print(Target *t, Lane pred, const Print *p) {
+    LLVMTypeRef pointer = LLVMPointerTypeInContext(t->llvm, 0), i64 = target_int(t, 64);
+    IfState s;
+    if (pred.v)
+        if_begin(t, &s, (Uni){pred.v});
+    V values = entry_alloca(t, LLVMArrayType2(i64, p->n ? (uint64_t)p->n : 1));
+    for (int i = 0; i < p->n; i++) {
+        V at = nvptx_const(t, 64, i);
+        LLVMBuildStore(t->builder, p->values[i].v,
+                       LLVMBuildGEP2(t->builder, i64, values, &at, 1, ""));
+    }
+    LLVMTypeRef type =
+        LLVMFunctionType(target_int(t, 32), (LLVMTypeRef[]){pointer, pointer}, 2, false);
+    system_call(t, "vprintf", type, 2, (V[]){text_pointer(t, p->format), values});
+    if (pred.v)
+        if_end(t, &s, 0, NULL, NULL, NULL);
+}
+
+// __assertfail(text, file, line, function, size of a character): shows the text with the block and
+// thread, and ends the grid with an error of its own.
 static void nvptx_check(Target *t, Lane ok, Lane guard, const char *message) {
-    (void)message; // shown by the runtime once there is a report buffer
     V bad = LLVMBuildNot(t->builder, ok.v, "");
     if (guard.v)
         bad = LLVMBuildAnd(t->builder, bad, guard.v, "");
+    LLVMTypeRef pointer = LLVMPointerTypeInContext(t->llvm, 0), i32 = target_int(t, 32),
+                i64 = target_int(t, 64);
+    LLVMTypeRef type =
+        LLVMFunctionType(LLVMVoidTypeInContext(t->llvm),
+                         (LLVMTypeRef[]){pointer, pointer, i32, pointer, i64}, 5, false);
+    SourcePos at = {0};
+    if (t->options->sources && t->op)
+        at = source_pos(t->options->sources, t->op->span.begin);
     IfState s;
     if_begin(t, &s, (Uni){bad});
+    system_call(t, "__assertfail", type, 5,
+                (V[]){text_pointer(t, message), text_pointer(t, at.file ? at.name : ""),
+                      nvptx_const(t, 32, at.line), text_pointer(t, "kernel"),
+                      nvptx_const(t, 64, 1)});
     nvptx_asm(t, NULL, "trap;", "~{memory}", 0, NULL, true);
     if_end(t, &s, 0, NULL, NULL, NULL);
 }
@@ -241,6 +301,7 @@ const TargetOps *target_ops_nvptx(void) {
         .cp_wait = nvptx_cp_wait,
         .span = nvptx_span,
         .check = nvptx_check,
+        .print = nvptx_print,
     };
     return &ops;
 }
