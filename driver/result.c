@@ -91,8 +91,17 @@ const char *fuse_explain_error(const char *id) {
     DiagId d;
     if (!diag_id_parse(id, &d))
         return NULL;
-    const char *text = diag_id_explanation(d);
-    return text ? text : diag_id_title(d);
+    return diag_id_explanation(d);
+}
+
+const char *fuse_explain_title(const char *id) {
+    DiagId d;
+    return diag_id_parse(id, &d) ? diag_id_title(d) : NULL;
+}
+
+const char *fuse_explain_example(const char *id, bool right) {
+    DiagId d;
+    return diag_id_parse(id, &d) ? diag_id_example(d, right) : NULL;
 }
 
 const char *fuse_host_launch(FuseResult *r, const char *entry, void *const *args, int64_t grid,

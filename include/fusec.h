@@ -107,8 +107,11 @@ FUSEC_API const char *fuse_eval_run(FuseResult *r, const char *kernel, int nargs
 FUSEC_API const char *fuse_version(void);
 FUSEC_API const char *fuse_target_at(int i); // names of the targets, NULL at the end
 FUSEC_API const char *fuse_pass_at(int i);   // names of the passes, NULL at the end
-// The longer explanation of a diagnostic id, or NULL.
+// What a diagnostic id means, in lines; one line of it; and a program that gives it, or the same
+// put right (NULL where no program alone shows it). NULL for what is no id.
 FUSEC_API const char *fuse_explain_error(const char *id);
+FUSEC_API const char *fuse_explain_title(const char *id);
+FUSEC_API const char *fuse_explain_example(const char *id, bool right);
 FUSEC_API const char *fuse_diagnostic_at(int i);       // ids of diagnostics, NULL at the end
 FUSEC_API bool fuse_is_warning_flag(const char *flag); // whether `warnings` takes it
 

@@ -93,9 +93,9 @@ Test(tools_cli, information) {
     check_outcome("--help", EXIT_OK, "usage: fusec [OPTION...] FILE.fk");
     check_outcome("--help", EXIT_OK, "optimisation level, 0 to 3 (default 2)");
     check_outcome("run --help", EXIT_OK, "--device=cpu|sim|eval|cuda");
-    check_outcome("--explain-error", EXIT_OK, "axes-mismatch\n");
-    check_outcome("--explain-error race", EXIT_OK, "by two of them");
-    check_outcome("--explain-error=race", EXIT_OK, "by two of them");
+    check_outcome("--explain-error", EXIT_OK, "\naxes-mismatch      a value with axes");
+    check_outcome("--explain-error race", EXIT_OK, "race: elements that may be written twice");
+    check_outcome("--explain-error=race", EXIT_OK, "\nRight:\n\n    kernel k(x: f32[N])");
     check_outcome("-h", EXIT_OK, "5  no such device, or it failed");
     check_outcome("--help-man", EXIT_OK, ".TH FUSEC 1");
 }

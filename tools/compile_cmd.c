@@ -172,7 +172,8 @@ static bool is_one_file(const char *a, const char *b) {
 
 static ExitCode list_diagnostics(FILE *out) {
     for (int i = 0; fuse_diagnostic_at(i); i++)
-        fprintf(out, "%s\n", fuse_diagnostic_at(i));
+        fprintf(out, "%-18s %s\n", fuse_diagnostic_at(i),
+                fuse_explain_title(fuse_diagnostic_at(i)));
     return EXIT_OK;
 }
 
@@ -213,7 +214,10 @@ static ExitCode explain_error(const OptParse *opts) {
     const char *text = fuse_explain_error(id);
     if (!text)
         return unknown_diagnostic(id);
-    printf("%s%s", text, *text && text[strlen(text) - 1] == '\n' ? "" : "\n");
+    printf("%s: %s\n\n%s", id, fuse_explain_title(id), text);
+    if (fuse_explain_example(id, false))
+        printf("\nWrong:\n\n%s\nRight:\n\n%s", fuse_explain_example(id, false),
+               fuse_explain_example(id, true));
     return EXIT_OK;
 }
 

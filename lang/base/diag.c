@@ -17,14 +17,22 @@ static const DiagRow rows[] = {
 #undef DIAG
 };
 
-static const char *const explanations[DIAG_COUNT_] = {
-#define EXPLAIN(id, text) [DIAG_##id] = text,
+typedef struct Explanation {
+    const char *text, *wrong, *right;
+} Explanation;
+
+static const Explanation explanations[DIAG_COUNT_] = {
+#define EXPLAIN(id, text, wrong, right) [DIAG_##id] = {text, wrong, right},
 #include "lang/base/explanations.def"
 #undef EXPLAIN
 };
 
 const char *diag_id_explanation(DiagId id) {
-    return explanations[id];
+    return explanations[id].text;
+}
+
+const char *diag_id_example(DiagId id, bool right) {
+    return right ? explanations[id].right : explanations[id].wrong;
 }
 
 const char *diag_id_name(DiagId id) {

@@ -99,9 +99,11 @@ char *diags_text(const Diags *diags, Arena *arena);
 const char *diag_id_name(DiagId id);  /* "syntax" */
 const char *diag_id_title(DiagId id); /* its line of diags.def */
 DiagSeverity diag_id_severity(DiagId id);
-/* For --explain-error: what the id means and what to write instead (explanations.def), as lines
- * that end in line breaks; NULL where there is nothing beyond the title. */
+/* For --explain-error (explanations.def), as lines that end in line breaks: what the id means and
+ * what to write instead; and a program that gives it, or the same put right (NULL: no program alone
+ * shows it). */
 const char *diag_id_explanation(DiagId id);
+const char *diag_id_example(DiagId id, bool right);
 /* False where no id has that name. */
 bool diag_id_parse(const char *name, DiagId *id);
 const char *diag_severity_name(DiagSeverity severity); /* "error", "warning", "perf", "note" */

@@ -1,0 +1,118 @@
+// `--explain-error`: the wrong program of each id gives that id and no other, the right one
+// nothing.
+#include <criterion/criterion.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/fusec.h"
+
+// Ids that no program alone shows.
+static const char *const without[][2] = {
+    {"bad-utf8", "its bytes are no text: tests/lang_scan.c"},
+    {"file-size", "256 MiB: driver/compile.c"},
+    {"too-deep", "a thousand brackets: tests/corpus/diag/calls.txt, tests/lang_parse.c"},
+    {"ambiguous", "needs modules of one's own: tests/frontend_golden.c"},
+    {"bad-define", "needs -D: tests/frontend_golden.c"},
+    {"plain-copy", "depends on a target's copies: tests/explain.c"},
+    {"fused", "--explain: tests/explain.c"},
+    {"kept", "--explain: tests/explain.c"},
+    {"variant", "--explain: tests/explain.c"},
+    {"schedule", "--explain: tests/explain.c"},
+    {"staged", "--explain: tests/explain.c"},
+    {"whole-axis", "--explain: tests/explain.c"},
+    {"bad-target", "needs an option: below"},
+    {"bad-ir", "text of the IR: below"},
+    {"bad-warning", "needs an option: below"},
+    {"not-deterministic", "needs an option: tests/driver_checks.c"},
+    {"undetermined", "--check: tests/eval_check.c"},
+    {"segments", "--check: tests/eval_check.c"},
+    {"index-overflow", "--check: tests/eval_check.c"},
+    {"never-written", "--check: tests/eval_check.c"},
+    {"division-by-zero", "--check: tests/eval_check.c"},
+    {"wraps", "--check: tests/eval_check.c"},
+    {"shift-width", "--check: tests/eval_check.c"},
+    {"nan-to-integer", "--check: tests/eval_check.c"},
+    {"outside", "--check: tests/eval_check.c"},
+    {"partly-written", "--check: tests/eval_check.c"},
+    {"internal", "no text should give it"},
+    {"unsupported", "what it is about changes"},
+};
+
+static bool is_without(const char *id) {
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++)
+        if (!strcmp(without[i][0], id))
+            return true;
+    return false;
+}
+
+static FuseOptions options_of(void) {
+    static const char *const defines[] = {NULL};
+    return (FuseOptions){
+        .target = "sm_80", .emit = FUSE_EMIT_TILE, .stop_after = "layouts", .defines = defines};
+}
+
+// Every id in `text`, messages as they are printed: "severity[id]".
+static bool gives_only(const char *text, const char *id) {
+    static const char *const severities[] = {"error[", "warning[", "perf[", "note["};
+    bool found = false;
+    for (size_t s = 0; s < 4; s++)
+        for (const char *at = text; (at = strstr(at, severities[s]));) {
+            at += strlen(severities[s]);
+            size_t n = strcspn(at, "]");
+            if (strlen(id) != n || strncmp(at, id, n))
+                return false;
+            found = true;
+        }
+    return found;
+}
+
+Test(explain_error, examples) {
+    FuseOptions options = options_of();
+    for (int i = 0; fuse_diagnostic_at(i); i++) {
+        const char *id = fuse_diagnostic_at(i), *wrong = fuse_explain_example(id, false);
+        const char *right = fuse_explain_example(id, true);
+        cr_expect_eq(wrong == NULL, is_without(id), "%s", id);
+        if (!wrong)
+            continue;
+        // Performance notes count where they are what is explained.
+        const char *const flags[] = {"no-perf", fuse_is_warning_flag(id) ? id : NULL, NULL};
+        options.warnings = flags;
+        FuseResult *r = fuse_compile(&options, "wrong.fk", wrong, strlen(wrong));
+        cr_expect(gives_only(fuse_result_messages(r), id), "%s, the wrong one:\n%s", id,
+                  fuse_result_messages(r));
+        fuse_result_free(r);
+        r = fuse_compile(&options, "right.fk", right, strlen(right));
+        cr_expect(fuse_result_ok(r) && !*fuse_result_messages(r), "%s, the right one:\n%s", id,
+                  fuse_result_messages(r));
+        fuse_result_free(r);
+    }
+}
+
+static void check_id(FuseOptions options, const char *source, const char *id) {
+    FuseResult *r = fuse_compile(&options, "t.fk", source, strlen(source));
+    cr_expect(!fuse_result_ok(r) && gives_only(fuse_result_messages(r), id), "%s:\n%s", id,
+              fuse_result_messages(r));
+    fuse_result_free(r);
+}
+
+// What depends on options.
+Test(explain_error, options) {
+    static const char source[] = "kernel k(x: f32[N]) -> (y: f32[N]) { y = x; }\n";
+    static const char *const flags[] = {"no-overflow", "no-such", NULL};
+    FuseOptions options = options_of();
+    options.target = "sm_1";
+    check_id(options, source, "bad-target");
+    options = options_of();
+    options.target = "cpu";
+    options.emit = FUSE_EMIT_PTX;
+    check_id(options, source, "bad-target");
+    options = options_of();
+    check_id(options, "tir nonsense", "bad-ir");
+    options.warnings = flags;
+    check_id(options, source, "bad-warning");
+    cr_expect_null(fuse_explain_error("no-such"));
+    cr_expect_null(fuse_explain_title("no-such"));
+    cr_expect_null(fuse_explain_example("no-such", true));
+}
