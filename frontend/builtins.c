@@ -254,7 +254,7 @@ static Val present_call(Fe *fe, BuiltinCall *c) {
 
 static bool check_shape(Fe *fe, BuiltinCall *c) {
     const Builtin *row = c->row;
-    uint32_t n = c->e->call.args.len, axes = c->e->call.axes.len;
+    uint32_t n = c->n, axes = c->e->call.axes.len;
     bool brackets_ok =
         row->brackets == BRACKETS_ANY || (row->brackets == BRACKETS_YES) == (axes > 0);
     bool count_ok = n >= row->least && n <= row->most;
@@ -374,6 +374,24 @@ static Val dispatch(Fe *fe, BuiltinCall *c) {
     return fe_unsupported(fe, c->e->span, arena_printf(fe->arena, "`%s`", c->row->name));
 }
 
+/* The last argument of a product may be `precision = word`. */
+static bool call_precision(Fe *fe, BuiltinCall *c) {
+    const Arg *last = c->n > 0 ? &c->e->call.args.data[c->n - 1] : NULL;
+    if (c->row->family != FAMILY_DOT || !last->name.text || strcmp(last->name.text, "precision"))
+        return true;
+    static const char *const words[] = {"ieee", "tf32", "tf32x3", "fast"};
+    const Expr *e = last->value;
+    for (int i = 0; i < 4 && e->kind == EXPR_NAME && !e->name.module.text; i++)
+        if (!strcmp(e->name.name.text, words[i]))
+            c->precision = words[i];
+    c->n--;
+    if (c->precision || e->kind == EXPR_ERROR)
+        return c->precision != NULL;
+    fe_error(fe, DIAG_UNKNOWN_NAME, e->span,
+             "the precision of a product is `ieee`, `tf32`, `tf32x3` or `fast`");
+    return false;
+}
+
 Val builtin_call(Fe *fe, const Expr *e) {
     const char *hint = hint_take(fe);
     int id = builtin_find(e->call.callee->name.name.text);
@@ -383,6 +401,8 @@ Val builtin_call(Fe *fe, const Expr *e) {
         .id = (BuiltinId)id, .row = &builtins[id], .e = e, .n = e->call.args.len, .hint = hint};
     if (c.row->family == FAMILY_LATER)
         return dispatch(fe, &c);
+    if (!call_precision(fe, &c))
+        return val_poison();
     if (!check_shape(fe, &c))
         return val_poison();
     for (uint32_t i = 0; i < c.n; i++)

@@ -61,6 +61,7 @@ typedef struct BuiltinCall {
     Axis *axis[AXES_MAX];
     int naxes;
     const char *hint;
+    const char *precision; /* of a product; NULL: not given */
 } BuiltinCall;
 
 Span builtin_span(const BuiltinCall *c, uint32_t i); /* of argument i */

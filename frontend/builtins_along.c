@@ -193,10 +193,10 @@ static bool dot_types(Fe *fe, BuiltinCall *c, Val a, Val b) {
     return true;
 }
 
-/* `schedule { precision = tf32; }` is a property of the products: f32 ones, or fp8 ones for fast.
- */
-void dot_precision(Fe *fe, Op *dot) {
-    const char *word = schedule_word(fe, fe->decl, "precision");
+/* `precision = tf32` in the call or the schedule: a property of f32 products, `fast` of fp8 ones;
+ * for other types it says nothing, so that a generic kernel may have it. */
+static void dot_precision(Fe *fe, Op *dot, const char *given) {
+    const char *word = given ? given : schedule_word(fe, fe->decl, "precision");
     DType type = dot->in[0]->type.dtype;
     if (!word)
         return;
@@ -235,6 +235,6 @@ Val builtin_dot(Fe *fe, BuiltinCall *c) {
     }
     fe->b.span = c->e->span;
     Value *r = ir_dot(&fe->b, x, y, NULL, c->axes, c->hint);
-    dot_precision(fe, r->def);
+    dot_precision(fe, r->def, c->precision);
     return val_of(r);
 }

@@ -428,6 +428,10 @@ static void for_from(Fe *fe, const Stmt *s, uint32_t first) {
     Carried carried = {0};
     block_assigned(fe->arena, s->loop.body, &assigned);
     find_carried(fe, &assigned, &carried);
+    /* A `break` ends the loops of all groups: the flag of the one around is carried through. */
+    ptrdiff_t around = -1;
+    if (first > 0 && block_breaks(s->loop.body))
+        around = scope_find(fe, flag_stop) - fe->entries.data;
     CarryInit k = carry_init(fe, &carried);
     fe->b.span = s->span;
     Op *op = ir_for_typed(&fe->b, (int)n, binder_inits(fe, bounds, n), (int)carried.len, k.inits,
@@ -439,6 +443,8 @@ static void for_from(Fe *fe, const Stmt *s, uint32_t first) {
     binder_enter(fe, bounds, n, op);
     flags_add(fe, s->loop.body);
     for_body(fe, s, end);
+    if (around >= 0)
+        fe->entries.data[around].val = scope_find(fe, flag_stop)->val;
     carry_yield(fe, &carried, flag_value(fe, s->loop.body));
     fe->b = outer;
     scope_close(fe, mark);
@@ -453,10 +459,6 @@ static void for_body(Fe *fe, const Stmt *s, uint32_t first) {
 }
 
 void stmt_for(Fe *fe, const Stmt *s) {
-    if (block_breaks(s->loop.body) && for_group(s, 0) < s->loop.binders.len) {
-        fe_unsupported(fe, s->span, "`break` in a loop whose ranges depend on each other");
-        return;
-    }
     fe->loops++;
     for_from(fe, s, 0);
     fe->loops--;

@@ -230,7 +230,8 @@ Val op_accumulate(Fe *fe, Val a, Val b, const Expr *from, Span span, bool *done)
         axes_add(&along, dot->axes[i]->id);
     fe->b.span = span;
     Value *v = ir_dot(&fe->b, dot->in[0], dot->in[1], a.v, along, hint_take(fe));
-    dot_precision(fe, v->def);
+    if (op_attr(dot, ATTR_precision))
+        op_set_str(fe->kernel, v->def, ATTR_precision, op_attr_str(dot, ATTR_precision));
     ir_op_unlink(dot);
     *done = true;
     return val_of(v);

@@ -238,7 +238,6 @@ Val tensor_load(Fe *fe, Tensor *t, Span span);
 /* Index operands of `base[entries]`; with entries NULL the whole tensor. */
 bool tensor_index(Fe *fe, Tensor *t, const Expr *e, Value **index, AxisSet *axes, Span span);
 Val inside_expr(Fe *fe, const Expr *e);
-void dot_precision(Fe *fe, Op *dot);
 /* The window of an axis: constants and dims where it is fixed, else begin and end. */
 void axis_bounds(Fe *fe, Axis *axis, Value **lo, Value **hi);
 Val call_expr(Fe *fe, const Expr *e);

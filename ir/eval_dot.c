@@ -159,9 +159,38 @@ static void contract(Eval *e, const Op *op, const Tile *a, const Tile *b, const 
     eval_set(e, op->res[0], out);
 }
 
+// To 10 bits of mantissa, to nearest even; infinities and NaNs stay.
+static double round_tf32(double x) {
+    union {
+        float f;
+        uint32_t u;
+    } v = {.f = (float)x};
+    if ((v.u & 0x7f800000) == 0x7f800000)
+        return x;
+    v.u += 0xfff + (v.u >> 13 & 1);
+    v.u &= ~UINT32_C(0x1fff);
+    return v.f;
+}
+
+// A new reference to the operand as the product takes it.
+static Tile *dot_operand(Eval *e, const Op *op, int i) {
+    Tile *t = eval_value(e, op, op->in[i]);
+    Str precision = op_attr_str(op, ATTR_precision);
+    if (!precision || strcmp(precision, "tf32") != 0 || t->dtype != DT_F32)
+        return tile_ref(t);
+    Tile *r = tile_new(e, op, t->dtype, t->axes);
+    for (int64_t p = 0; p < t->count; p++)
+        r->cell[p].f = round_tf32(t->cell[p].f);
+    if (t->bad)
+        memcpy(tile_bad(e, op, r), t->bad, (size_t)t->count);
+    return r;
+}
+
 void eval_dot(Eval *e, const Op *op) {
-    contract(e, op, eval_value(e, op, op->in[0]), eval_value(e, op, op->in[1]),
-             op->nin > 2 ? eval_value(e, op, op->in[2]) : NULL);
+    Tile *a = dot_operand(e, op, 0), *b = dot_operand(e, op, 1);
+    contract(e, op, a, b, op->nin > 2 ? eval_value(e, op, op->in[2]) : NULL);
+    tile_drop(e, a);
+    tile_drop(e, b);
 }
 
 void eval_mma(Eval *e, const Op *op) {

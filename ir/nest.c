@@ -232,6 +232,9 @@ uint32_t dot_unit(const TargetDesc *target, const Op *dot) {
     DType a = dot->in[0]->type.dtype, b = dot->in[1]->type.dtype;
     if (a == b && (a == DT_F16 || a == DT_BF16))
         return target->units & UNIT_M16N8K16_F16;
+    Str precision = op_attr_str(dot, ATTR_precision);
+    if (a == DT_F32 && b == DT_F32 && precision && strcmp(precision, "tf32") == 0)
+        return target->units & UNIT_M16N8K8_TF32;
     return 0;
 }
 

@@ -120,12 +120,13 @@ static DotLayouts dot_layouts(Assign *as, const Op *dot) {
              k = elements(ks, tile.nks);
     DotLayouts l = {0};
     if (dot_unit(as->ctx->target, dot) && m >= 16 && n >= 8 && k >= 8) {
-        MmaUnit unit = k >= 16 ? MMA_M16N8K16 : MMA_M16N8K8;
+        bool tf32 = dot->in[0]->type.dtype == DT_F32, wide = k >= 16 && !tf32;
+        MmaUnit unit = tf32 ? MMA_M16N8K8_TF32 : wide ? MMA_M16N8K16 : MMA_M16N8K8;
         split_warps((uint32_t)as->warps, m, n, 16, 8, &tile.warps_rows, &tile.warps_cols);
         l.a = layout_mma_a(as->table, unit, &tile);
         l.b = layout_mma_b(as->table, unit, &tile);
         l.c = layout_mma_c(as->table, unit, &tile);
-        l.unit = k >= 16 ? "m16n8k16" : "m16n8k8";
+        l.unit = wide ? "m16n8k16" : "m16n8k8";
         if (l.a && l.b && l.c)
             return l;
     }

@@ -20,6 +20,7 @@ static const Golden goldens[] = {
     {"gather", {"T=f32"}},         {"cross_entropy", {"T=bf16"}},
     {"segments", {"T=f32"}},       {"builtins", {NULL}},
     {"atomics", {NULL}},           {"debug", {NULL}},
+    {"control", {NULL}},           {"precision", {NULL}},
 };
 
 static void check_golden(const Golden *g) {

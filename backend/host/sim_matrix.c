@@ -44,8 +44,9 @@ static double element_value(DType type, uint32_t reg, int i) {
     case 16:
         bits = reg >> (16 * i) & 0xffff;
         break;
-    case 32: // tf32: the unit ignores the low 13 bits
-        bits = reg & 0xffffe000u;
+    case 32: // tf32: nvptx rounds to 10 bits, ties away from 0; infinities and NaNs stay
+        if ((reg & 0x7f800000u) != 0x7f800000u)
+            bits = (reg + 0x1000u) & 0xffffe000u;
         break;
     }
     return scalar_to_f64(scalar_from_bits(type, bits));
