@@ -111,7 +111,9 @@ static void eval_print(Eval *e, const Op *op) {
         }
         if (!walk_is_inside(&w) || bad & BAD_UNKNOWN)
             continue;
-        if (bad)
+        if (bad && e->opts.check)
+            check_undetermined(e, op, "what is printed", w.axes, w.pos);
+        else if (bad)
             eval_fail(e, op, "poison is printed at %s", eval_point(e, w.axes, w.pos));
         format_print(op_attr_str(op, ATTR_msg), values);
     }

@@ -90,28 +90,29 @@ static const char *place(Eval *e, const char *before, const char *name, int64_t 
                         (int)strcspn(name, "."), name, (long long)at);
 }
 
-const char *check_iteration(Eval *e, uint32_t iteration) {
+// Where the binders of an iteration stand, but for some axes.
+static const char *binders(Eval *e, uint32_t iteration, AxisSet without) {
     if (!iteration)
         return "";
     const Iteration *it = &e->log[iteration - 1];
-    const char *text = check_iteration(e, it->around);
+    const char *text = binders(e, it->around, without);
     for (int i = 0; i < it->op->nbinders; i++) {
         const Binder *b = &it->op->binder[i];
-        text = place(e, text, b->axis ? b->axis->name : b->var->name, it->at[i]);
+        if (!b->axis || !axes_has(without, b->axis->id))
+            text = place(e, text, b->axis ? b->axis->name : b->var->name, it->at[i]);
     }
     return text;
 }
 
+const char *check_iteration(Eval *e, uint32_t iteration) {
+    return binders(e, iteration, axes_none());
+}
+
 const char *check_where(Eval *e, AxisSet axes, const int64_t *pos) {
-    const char *text = check_iteration(e, e->iteration);
+    const char *text = binders(e, e->iteration, axes);
     for (int i = 0; i < axes.n; i++) {
         const Axis *axis = eval_axis(e, axes.id[i]);
-        bool told = false; // an axis of the grid with one position
-        for (uint32_t t = e->iteration; t && !told; t = e->log[t - 1].around)
-            for (int b = 0; b < e->log[t - 1].op->nbinders; b++)
-                told = told || (e->log[t - 1].op->binder[b].axis == axis && pos[i] == 0);
-        if (!told)
-            text = place(e, text, axis->name, eval_window(e, NULL, axis).begin + pos[i]);
+        text = place(e, text, axis->name, eval_window(e, NULL, axis).begin + pos[i]);
     }
     return *text ? arena_printf(e->arena, ", at %s", text) : "";
 }

@@ -382,7 +382,8 @@ class _Owner:
 class Device(_Owner):
     """A device by name: "cuda", "cuda:1", "cpu", "sim", "sim:sm_80", "eval".
 
-    threads: of "cpu", 0 for one per core; seed: of "sim", picks the interleaving of warps.
+    threads: of "cpu", 0 for one per core; seed: of "sim", picks the interleaving of warps, and of "eval",
+    the order of iterations (0: as written).
     """
 
     _close = staticmethod(_lib.fuse_rt_device_close)
@@ -424,7 +425,8 @@ class Device(_Owner):
 
         build: defines={"T": "bf16", "kernel.NAME": 4}, includes=[folders], kernel="only this one",
         target="sm_80", opt_level=1..3, and the switches no_fuse, fast_math, deterministic, debug, check,
-        line_info, no_perf_notes. warnings=["error", "no-overflow"]: what stands behind -W of fusec.
+        line_info, no_perf_notes; check is of "eval" only, where a launch raises what it finds.
+        warnings=["error", "no-overflow"]: what stands behind -W of fusec.
         """
         handle = ctypes.c_void_p()
         options, _keep = _build(**build)

@@ -204,6 +204,25 @@ Test(driver_checks, outside) {
         F32(0, 1, 2, 3), F32(1, 2, 1), F32(0, 0, 0, 0), F32(0, 0, 0, 0), I32(0, 0, 0, 0));
 }
 
+// A tile that the text gives a size: the place is the element's.
+Test(driver_checks, tiles_with_a_size) {
+    CHECK("kernel k(x: f32[N]) -> (y: f32[N]) {\n"
+          "    parallel n in tiles(N, 4) { y[n] = x[n + 3]; }\n"
+          "}\n",
+          0,
+          "k.fk:2:40: warning[outside]: index 0 of `x` is 7, outside of 0..7: the read gives 0, at "
+          "n = 4\n"
+          "note: the first of 3\n",
+          F32(0, 1, 2, 3, 4, 5, 6), F32(0, 0, 0, 0, 0, 0, 0));
+    CHECK("kernel k(x: f32[N]) -> (y: f32[N]) {\n"
+          "    parallel n in tiles(N, 4) { y[n] = x[n + 1]; }\n"
+          "}\n",
+          0,
+          "k.fk:2:40: warning[outside]: index 0 of `x` is 7, outside of 0..7: the read gives 0, at "
+          "n = 6\n",
+          F32(0, 1, 2, 3, 4, 5, 6), F32(0, 0, 0, 0, 0, 0, 0));
+}
+
 Test(driver_checks, assertions) {
     CHECK("kernel k(x: i32[N]) -> (y: i32[N]) {\n"
           "    parallel n in 0..N { assert(x[n] > 0, \"x is positive\"); y[n] = x[n]; }\n"

@@ -72,6 +72,12 @@ Test(eval_check, nothing_is_decided) {
                   "note: the first of 4\n"
                   "note[never-written]: `t[0]` is read, but nothing has written it, at N = 0\n"
                   "note: the first of 4\n");
+    check_reports("  @t = temp : i32[%N]; %o = atomic.cas @t[N], 1:i32, 2:i32 : i32[N]\n"
+                  "  store @y[N], %o",
+                  "error[undetermined]: `y[0]` depends on what nothing determines\n"
+                  "note: the first of 4\n"
+                  "note[never-written]: `t[0]` is read, but nothing has written it, at N = 0\n"
+                  "note: the first of 4\n");
 }
 
 Test(eval_check, late_stages_have_none) {
@@ -111,4 +117,26 @@ Test(eval_check, seeds_order_atomics_and_scatters) {
         kept |= last == 1 ? 1 : last > 0 ? 2 : 4;
     }
     cr_expect(sums == 7 && kept == 7, "%u %u", sums, kept);
+}
+
+// Of those that swap at one element the first succeeds: a seed decides who is.
+Test(eval_check, seeds_order_swaps) {
+    static const char text[] =
+        "tir tensor sm_80\nkernel k(dim N, inout @y: i32[1], out @o: i32[%N]) {\n"
+        "  %z = sub N, N : index[N]; %v = cast N : i32[N]; %w = add %v, 5:i32 : i32[N]\n"
+        "  %old = atomic.cas @y[%z], 0:i32, %w : i32[N]; store @o[N], %old\n}\n";
+    unsigned first = 0;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        Data y = data_new(DT_I32, 1, 1), o = data_new(DT_I32, 1, 3);
+        const char *said =
+            run_with(text, &(EvalOptions){.seed = seed}, ARGS(arg_of(&y), arg_of(&o)));
+        cr_assert_str_empty(said);
+        int64_t winner = data_int(&y, 0) - 5;
+        cr_assert(winner >= 0 && winner < 3 && (seed || winner == 0));
+        for (int i = 0; i < 3; i++)
+            cr_expect(data_int(&o, i) == (i == winner ? 0 : winner + 5));
+        first |= 1u << winner;
+        data_free(&y), data_free(&o);
+    }
+    cr_expect(first == 7);
 }

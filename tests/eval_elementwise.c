@@ -190,6 +190,35 @@ Test(eval_elementwise, casts) {
     data_free(&x), data_free(&z);
 }
 
+// Float to integer truncates and saturates, NaN is 0; to 8-bit floats it saturates too.
+Test(eval_elementwise, casts_at_the_bounds) {
+    Data x = data_floats(DT_F64, F(INFINITY, -INFINITY, NAN, 0x1p63, -0.99));
+    static const struct {
+        DType to;
+        double want[5];
+    } cast[] = {{DT_I32, {0x1p31 - 1, -0x1p31, 0, 0x1p31 - 1, 0}},
+                {DT_U32, {0x1p32 - 1, 0, 0, 0x1p32 - 1, 0}},
+                {DT_I64, {0x1p63, -0x1p63, 0, 0x1p63, 0}}, // 2^63 - 1, as a double
+                {DT_U64, {0x1p64, 0, 0, 0x1p63, 0}},
+                {DT_I4, {7, -8, 0, 7, 0}},
+                {DT_U4, {15, 0, 0, 15, 0}},
+                {DT_F16, {INFINITY, -INFINITY, NAN, INFINITY, -0.990234375}},
+                {DT_E4M3, {448, -448, NAN, 448, -1}},
+                {DT_E5M2, {57344, -57344, NAN, 57344, -1}}};
+    for (size_t i = 0; i < sizeof cast / sizeof *cast; i++) {
+        Data z = data_new(cast[i].to, 1, 5);
+        assert_runs(elementwise("cast", 1, DT_F64, cast[i].to),
+                    ARGS(arg_of(&x), arg_of(&x), arg_of(&x), arg_of(&z)));
+        for (int j = 0; j < 5; j++) {
+            double got = data_at(&z, j), want = cast[i].want[j];
+            cr_expect(got == want || (isnan(got) && isnan(want)), "%s %d: %.17g",
+                      dtype_name(cast[i].to), j, got);
+        }
+        data_free(&z);
+    }
+    data_free(&x);
+}
+
 // Broadcast of missing axes in both directions, scalars and constants; and an empty dim.
 Test(eval_elementwise, broadcast) {
     static const char text[] =

@@ -113,6 +113,27 @@ Test(eval_memory, atomics) {
     data_free(&i), data_free(&x), data_free(&s), data_free(&m), data_free(&o);
 }
 
+// NaN wins in `max` and `min` and stays; a compare-and-swap compares bits, so that NaN is itself
+// and -0 is not 0.
+Test(eval_memory, atomics_of_nan) {
+    static const char text[] =
+        "tir tensor sm_80\nkernel k(dim N, in @x: f32[%N], inout @m: f32[2], inout @c: f32[3], in "
+        "@w: f32[3], out @o: f32[3]) {\n"
+        "  axis j in 0..3\n"
+        "  %x = load @x[N] : f32[N]; atomic.max @m[0], %x; atomic.min @m[1], %x\n"
+        "  atomic.max @m[0], 9.0:f32; %w = load @w[j] : f32[j]\n"
+        "  %old = atomic.cas @c[j], %w, 7.0:f32 : f32[j]; store @o[j], %old }\n";
+    static const double held[] = {NAN, 0, 2};
+    Data x = data_floats(DT_F32, F(1, NAN, 5)), m = data_new(DT_F32, 1, 2),
+         c = data_floats(DT_F32, 3, held), w = data_floats(DT_F32, F(NAN, -0.0, 2)),
+         o = data_new(DT_F32, 1, 3);
+    assert_runs(text, ARGS(arg_of(&x), arg_of(&m), arg_of(&c), arg_of(&w), arg_of(&o)));
+    cr_expect(isnan(data_at(&m, 0)) && isnan(data_at(&m, 1)));
+    cr_expect(data_at(&c, 0) == 7 && data_at(&c, 1) == 0 && data_at(&c, 2) == 7);
+    cr_expect(isnan(data_at(&o, 0)) && data_at(&o, 1) == 0 && data_at(&o, 2) == 2);
+    data_free(&x), data_free(&m), data_free(&c), data_free(&w), data_free(&o);
+}
+
 // At `scheduled`: one program of 8 positions over 5 elements of a tensor of 20.
 static const char *window(const char *body) {
     static char text[1024];
