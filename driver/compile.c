@@ -62,6 +62,28 @@ static bool read_ir(FuseResult *r, const char *text, size_t len) {
     return r->module != NULL;
 }
 
+static const char *target_names(FuseResult *r) {
+    const char *names = "";
+    for (int i = 0; target_at(i); i++)
+        names = arena_printf(r->arena, "%s%s%s", names, i ? ", " : "", target_at(i)->name);
+    return names;
+}
+
+// A clause for a target that does not exist would never count.
+static void check_schedule_targets(FuseResult *r) {
+    for (uint32_t i = 0; i < r->ast->decls.len; i++) {
+        const Decl *decl = r->ast->decls.data[i];
+        for (uint32_t k = 0; decl->kind == DECL_KERNEL && k < decl->kernel.schedules.len; k++) {
+            const Name *target = &decl->kernel.schedules.data[k].target;
+            if (!target->text || target_find(target->text))
+                continue;
+            Diag *d = diag_add(r->diags, DIAG_BAD_SCHEDULE, target->span,
+                               "there is no target named `%s`", target->text);
+            diag_hint(r->diags, d, "the targets are %s", target_names(r));
+        }
+    }
+}
+
 static bool read_source(FuseResult *r, const char *text, size_t len) {
     double start = seconds_now();
     FileId file = source_add(r->sources, r->name, text, len);
@@ -81,6 +103,7 @@ static bool read_source(FuseResult *r, const char *text, size_t len) {
                                .kernel = r->options.kernel};
     r->module = frontend_lower(r->arena, r->interner, r->sources, r->ast, &options, r->diags,
                                &r->schedules);
+    check_schedule_targets(r);
     result_time(r, "front end", start);
     if (diags_has_errors(r->diags))
         return false;
@@ -200,10 +223,7 @@ static bool compile_steps(FuseResult *r, const char *text, size_t len) {
     if (!r->target) {
         Diag *d = diag_add(r->diags, DIAG_BAD_TARGET, (Span){0}, "there is no target named `%s`",
                            o->target);
-        const char *names = "";
-        for (int i = 0; target_at(i); i++)
-            names = arena_printf(r->arena, "%s%s%s", names, i ? ", " : "", target_at(i)->name);
-        diag_hint(r->diags, d, "the targets are %s", names);
+        diag_hint(r->diags, d, "the targets are %s", target_names(r));
         return false;
     }
     if (!emit_fits_target(r) || !check_fits_emit(r))

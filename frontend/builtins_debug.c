@@ -50,8 +50,9 @@ static const char *message_of(Fe *fe, BuiltinCall *c) {
 Val builtin_assert(Fe *fe, BuiltinCall *c, bool is_static) {
     Val v = c->arg[0];
     if (val_dtype(v) != DT_BOOL) {
-        fe_error(fe, DIAG_TYPE_MISMATCH, builtin_span(c, 0), "`%s` needs a bool, this is %s",
-                 c->row->name, val_text(fe, v));
+        Diag *d = fe_error(fe, DIAG_TYPE_MISMATCH, builtin_span(c, 0),
+                           "`%s` needs a bool, this is %s", c->row->name, val_text(fe, v));
+        diag_hint(fe->diags, d, "compare: `%s != 0`", span_text(fe, builtin_span(c, 0)));
         return val_poison();
     }
     bool known;
@@ -62,7 +63,9 @@ Val builtin_assert(Fe *fe, BuiltinCall *c, bool is_static) {
         return nothing();
     }
     if (is_static) {
-        fe_error(fe, DIAG_NOT_CONSTANT, builtin_span(c, 0), "this is not known at compile time");
+        Diag *d = fe_error(fe, DIAG_NOT_CONSTANT, builtin_span(c, 0),
+                           "this is not known at compile time");
+        diag_hint(fe->diags, d, "what is about dims and arguments is checked at launch by `where`");
         return val_poison();
     }
     Value *spread = val_spread(fe, v, c->e->span);

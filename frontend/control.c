@@ -81,6 +81,7 @@ typedef struct Bound {
     const AstBinder *binder;
     BinderInit init;
     bool is_tiles;
+    bool is_wrong; /* reported: its name is not */
 } Bound;
 
 static bool tile_size(Fe *fe, const AstBinder *b, uint32_t *size) {
@@ -99,7 +100,7 @@ static bool tile_size(Fe *fe, const AstBinder *b, uint32_t *size) {
     return true;
 }
 
-static bool binder_range(Fe *fe, const AstBinder *b, BinderInit *init) {
+static bool binder_range(Fe *fe, const AstBinder *b, bool grid, BinderInit *init) {
     const Range *r = &b->range;
     if (r->kind == RANGE_WHOLE) {
         Diag *d = fe_error(fe, DIAG_BAD_RANGE, r->span, "`%s` needs a range", b->name.text);
@@ -109,9 +110,15 @@ static bool binder_range(Fe *fe, const AstBinder *b, BinderInit *init) {
         return false;
     }
     bool ok = true;
+    if (r->step && grid) {
+        Diag *d = fe_error(fe, DIAG_BAD_RANGE, r->step->span, "a grid has no step");
+        diag_hint(fe->diags, d, "take every index, and compute: `let %s = lo + i * %s;`",
+                  b->name.text, span_text(fe, r->step->span));
+        ok = false;
+    }
     init->lo = ir_index(fe->kernel, 0);
     if (r->low)
-        ok = range_bound(fe, r->low, &init->lo);
+        ok &= range_bound(fe, r->low, &init->lo);
     ok &= range_bound(fe, r->high, &init->hi);
     if (r->step) {
         ok &= range_bound(fe, r->step, &init->step);
@@ -123,12 +130,13 @@ static bool binder_range(Fe *fe, const AstBinder *b, BinderInit *init) {
     return ok;
 }
 
-/* Bounds of a binder; the axis of a tile binder is declared at `where`. */
-static bool binder_prepare(Fe *fe, const AstBinder *b, Builder *where, Bound *out) {
+/* Bounds of a binder, of a `parallel` where `grid`; the axis of a tile binder is declared at
+ * `where`. */
+static bool binder_prepare(Fe *fe, const AstBinder *b, bool grid, Builder *where, Bound *out) {
     *out = (Bound){
         .binder = b, .is_tiles = b->range.kind == RANGE_TILES, .init = {.name = b->name.text}};
     uint32_t size;
-    if (!binder_range(fe, b, &out->init) || !tile_size(fe, b, &size))
+    if (!binder_range(fe, b, grid, &out->init) || !tile_size(fe, b, &size))
         return false;
     if (!check_launch_known(fe, out->init.lo, b->range.span) ||
         !check_launch_known(fe, out->init.hi, b->range.span))
@@ -146,7 +154,8 @@ static void binder_enter(Fe *fe, const Bound *bounds, uint32_t n, Op *op) {
     int scalars = 0;
     for (uint32_t i = 0; i < n; i++) {
         const Bound *b = &bounds[i];
-        Entry *e = scope_add(fe, b->is_tiles ? ENTRY_AXIS : ENTRY_LET, b->binder->name);
+        EntryKind kind = b->is_wrong ? ENTRY_POISON : b->is_tiles ? ENTRY_AXIS : ENTRY_LET;
+        Entry *e = scope_add(fe, kind, b->binder->name);
         if (!b->is_tiles) {
             e->val = val_of(op->region[0]->arg[scalars++]);
             continue;
@@ -256,8 +265,9 @@ static void grid_body(Fe *fe, const Grid *g, uint32_t i) {
     const AstBinder *b = g->binders.data[i];
     Bound bound;
     Builder before = ir_builder_before(fe->kernel, fe->nest);
-    if (!binder_prepare(fe, b, &before, &bound)) {
+    if (!binder_prepare(fe, b, true, &before, &bound)) {
         binder_poison(fe, b);
+        grid_body(fe, g, i + 1);
         return;
     }
     fe->b.span = b->span;
@@ -281,6 +291,15 @@ static bool parallel_allowed(Fe *fe, const Stmt *s) {
     return false;
 }
 
+/* A binder of one iteration in the place of one that is wrong: errors of the body count. */
+static void wrong_bound(Fe *fe, const AstBinder *b, Bound *out) {
+    *out = (Bound){.binder = b,
+                   .is_wrong = true,
+                   .init = {.name = b->name.text,
+                            .lo = ir_index(fe->kernel, 0),
+                            .hi = ir_index(fe->kernel, 1)}};
+}
+
 void stmt_parallel(Fe *fe, const Stmt *s) {
     if (!parallel_allowed(fe, s))
         return;
@@ -292,7 +311,8 @@ void stmt_parallel(Fe *fe, const Stmt *s) {
     if (!ok)
         fe_error(fe, DIAG_BAD_RANGE, s->span, "the ranges of this grid depend on each other");
     for (uint32_t i = 0; i < n; i++)
-        ok &= binder_prepare(fe, g.binders.data[i], &fe->b, &bounds[i]);
+        if (!binder_prepare(fe, g.binders.data[i], true, &fe->b, &bounds[i]))
+            wrong_bound(fe, g.binders.data[i], &bounds[i]);
     Builder outer = fe->b;
     uint32_t mark, accesses = fe->accesses.len;
     scope_open(fe, &mark);
@@ -349,8 +369,11 @@ static Value *flag_value(Fe *fe, const Block *body) {
 void stmt_break(Fe *fe, const Stmt *s) {
     Entry *skip = scope_find(fe, flag_skip), *stop = scope_find(fe, flag_stop);
     if (!skip || skip->in_nest != (fe->nest != NULL)) {
-        fe_error(fe, DIAG_NEST_STATEMENT, s->span, "`%s` outside a loop",
-                 s->kind == STMT_BREAK ? "break" : "continue");
+        Diag *d = fe_error(fe, DIAG_NEST_STATEMENT, s->span, "`%s` outside a loop",
+                           s->kind == STMT_BREAK ? "break" : "continue");
+        if (fe->nest)
+            diag_hint(fe->diags, d,
+                      "iterations of `parallel` are no loop: put what is left into `if ... { }`");
         return;
     }
     skip->val = val_of(ir_bool(fe->kernel, true));
@@ -412,7 +435,7 @@ static void for_from(Fe *fe, const Stmt *s, uint32_t first) {
     bool ok = true;
     for (uint32_t i = 0; i < n; i++) {
         Builder before = fe->nest ? ir_builder_before(fe->kernel, fe->nest) : fe->b;
-        ok &= binder_prepare(fe, &s->loop.binders.data[first + i], &before, &bounds[i]);
+        ok &= binder_prepare(fe, &s->loop.binders.data[first + i], false, &before, &bounds[i]);
     }
     uint32_t mark;
     scope_open(fe, &mark);
@@ -512,6 +535,13 @@ static void wrong_loop(Fe *fe, const Block *body) {
 }
 
 void stmt_while(Fe *fe, const Stmt *s) {
+    if (!fe->nest && fe->fn_level == 0) {
+        Diag *d = fe_error(fe, DIAG_NEST_STATEMENT, s->span, "`while` outside every `parallel`");
+        diag_hint(fe->diags, d,
+                  "a loop that steers launches is a `for`: its range is known when "
+                  "the kernel is launched");
+        return;
+    }
     Val c = scalar_condition(fe, s->while_.test, "while");
     bool known;
     if (!val_ok(c)) {
@@ -573,6 +603,7 @@ void stmt_if(Fe *fe, const Stmt *s) {
     bool known;
     if (!val_ok(c) || !check_launch_known(fe, c.v, s->if_.test->span)) {
         if_known(fe, s, true);
+        if_known(fe, s, false);
         return;
     }
     if (val_const_bool(c, &known)) {

@@ -159,6 +159,7 @@ typedef struct Fe {
     bool in_index;                /* integer arithmetic is `index` */
     Span sides[2];                /* operands of the operator at hand, for hints */
     const char *hint;
+    const char *instance; /* its name, where it is not the first of its kernel */
 } Fe;
 
 /* --- names (names.c) --- */
@@ -171,7 +172,8 @@ Entry *scope_find(Fe *fe, Str name);
 /* The fn or const that `module.name` means, false where there is none. Ambiguity is reported and
  * gives true with decl NULL. */
 bool global_find(Fe *fe, Name module, Name name, Global *out);
-void report_unknown(Fe *fe, Name name);
+/* Gives the report where nothing could be hinted, else NULL. */
+Diag *report_unknown(Fe *fe, Name name);
 int name_distance(const char *a, const char *b); /* in edits */
 /* The axis that a name means where one is expected; NULL after a report. */
 Axis *axis_find(Fe *fe, Name name);

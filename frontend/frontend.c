@@ -79,9 +79,13 @@ static SourceModule *module_load(Fe *fe, Str dotted, Span span) {
     size_t len = 0;
     if (!find_import(fe, dotted, &name, &text, &len)) {
         Diag *d = fe_error(fe, DIAG_NO_MODULE, span, "there is no module `%s`", dotted);
-        diag_hint(fe->diags, d,
-                  "the library has std.nn, std.conv, std.math, std.linalg and std.quant; `-I "
-                  "folder` adds yours");
+        const char *own = arena_printf(fe->arena, "std.%s", dotted);
+        if (library_find(own, &text, &len))
+            diag_hint(fe->diags, d, "write `import %s;`", own);
+        else
+            diag_hint(fe->diags, d,
+                      "the library has std.nn, std.conv, std.math, std.linalg and std.quant; `-I "
+                      "folder` adds yours");
         return NULL;
     }
     FileId file = source_add(fe->sources, name, text, len);

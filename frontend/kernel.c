@@ -518,6 +518,9 @@ void kernel_lower(Fe *fe, const Decl *decl) {
         count *= n;
     }
     /* What is wrong in one instance is wrong in most: the first report is enough. */
-    for (int i = 0; i < count && diags_error_count(fe->diags) == errors; i++)
+    for (int i = 0; i < count && diags_error_count(fe->diags) == errors; i++) {
+        fe->instance = i > 0 ? instance_name(fe, decl, &all[i]) : NULL;
         lower_instance(fe, decl, &all[i]);
+    }
+    fe->instance = NULL;
 }

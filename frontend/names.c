@@ -32,6 +32,8 @@ Diag *fe_error(Fe *fe, DiagId id, Span span, const char *format, ...) {
     bool in_library = fe->fn_level > 0 && fe->names != fe->main;
     Diag *d = diag_vadd(fe->diags, id, in_library ? fe->call_span[0] : span, format, args);
     va_end(args);
+    if (fe->instance)
+        diag_note(fe->diags, d, fe->decl->name.span, "in the instance `%s`", fe->instance);
     if (in_library)
         diag_note(fe->diags, d, span, "here, in `%s`", fe->active[fe->fn_level - 1]->name.text);
     for (uint32_t i = fe->fn_level; !in_library && i > 0 && i + CALLS_SHOWN > fe->fn_level; i--)
@@ -292,19 +294,19 @@ static bool hint_elsewhere(Fe *fe, Diag *d, Str name) {
 }
 
 /* Reported once: the name is then in scope as something wrong. */
-void report_unknown(Fe *fe, Name name) {
+Diag *report_unknown(Fe *fe, Name name) {
     vec_push(fe->arena, &fe->entries,
              ((Entry){.kind = ENTRY_POISON, .name = name.text, .span = name.span}));
     if (fe->incomplete)
-        return; /* it may have stood where the text is wrong */
+        return NULL; /* it may have stood where the text is wrong */
     Diag *d =
         fe_error(fe, DIAG_UNKNOWN_NAME, name.span, "nothing in scope is named `%s`", name.text);
     if (hint_elsewhere(fe, d, name.text))
-        return;
+        return NULL;
     const char *module = known_in_library(name.text);
     if (module) {
         diag_hint(fe->diags, d, "write `import %s;` at the top of the file", module);
-        return;
+        return NULL;
     }
     const char *near = nearest_name(fe, name.text);
     if (near)
@@ -313,6 +315,9 @@ void report_unknown(Fe *fe, Name name) {
         diag_hint(fe->diags, d,
                   "a dim is bound by a tensor that has it, or defined by `where %s == ...`",
                   name.text);
+    else
+        return d;
+    return NULL;
 }
 
 /* --- axes and types ------------------------------------------------------------------------- */

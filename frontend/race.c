@@ -446,7 +446,8 @@ static bool has_one_value(Fe *fe, const Value *v) {
 static void report_binder(Fe *fe, Tensor *t, const char *name, Span span, Span note) {
     Diag *d = fe_error(fe, DIAG_RACE, span, "iterations of `%s` may write the same element of `%s`",
                        name, t->mem->name);
-    diag_note(fe->diags, d, note, "`%s` is bound here", name);
+    const Entry *e = scope_find(fe, intern_cstr(fe->interner, name));
+    diag_note(fe->diags, d, e ? e->span : note, "`%s` is bound here", name);
     diag_hint(fe->diags, d, "index `%s` by `%s`, or write `atomic %s += ...` or `scatter %s = ...`",
               t->mem->name, name, span_text(fe, span), span_text(fe, span));
 }

@@ -112,7 +112,7 @@ static bool is_known(Fe *fe, const Decl *decl, Str name) {
         if (!strcmp(words[i], name))
             return true;
     Entry *e = scope_find(fe, name);
-    return (e && (e->kind == ENTRY_DIM || e->kind == ENTRY_LET)) ||
+    return (e && (e->kind == ENTRY_DIM || e->kind == ENTRY_LET || e->kind == ENTRY_POISON)) ||
            block_binds(decl->kernel.body, name);
 }
 
@@ -129,6 +129,12 @@ static bool check_entry(Fe *fe, const Decl *decl, const AstEntry *e) {
     Diag *d =
         fe_error(fe, DIAG_BAD_SCHEDULE, name.span,
                  "`%s` is no binder, dim or generic value of `%s`", name.text, decl->name.text);
+    static const char *const words[] = {"warps", "stages", "persistent", "order", "precision"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (name_distance(name.text, words[i]) <= 2) {
+            diag_hint(fe->diags, d, "write `%s`", words[i]);
+            return false;
+        }
     diag_hint(fe->diags, d,
               "name a binder of its loops, or one of: warps, stages, persistent, order");
     return false;

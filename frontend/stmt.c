@@ -131,6 +131,37 @@ static const Expr *target_name(const Expr *target) {
     return base->kind == EXPR_NAME ? base : NULL;
 }
 
+/* A name that nothing declares, as a target. */
+static void report_target(Fe *fe, const Stmt *s, Name name) {
+    Global g;
+    if (global_find(fe, (Name){0}, name, &g) && g.decl) {
+        Diag *d = fe_error(fe, DIAG_NOT_ASSIGNABLE, s->assign.target->span,
+                           "`%s` cannot be assigned", name.text);
+        diag_note(fe->diags, d, g.decl->name.span, "`%s` is declared here, at the top level",
+                  name.text);
+        return;
+    }
+    Diag *d = report_unknown(fe, name);
+    if (d && s->assign.target->kind == EXPR_NAME)
+        diag_hint(fe->diags, d, "a new name is declared: `let %s = ...;`, or `var` to change it",
+                  name.text);
+}
+
+static void hint_assign(Fe *fe, Diag *d, const Entry *e, bool is_element) {
+    const char *name = e->name;
+    bool is_value = e->kind == ENTRY_LET && e->val.kind == VAL_VALUE;
+    if (e->kind == ENTRY_DIM)
+        diag_hint(fe->diags, d, "a dim is the size of its tensors; name another number by `let`");
+    else if (e->kind == ENTRY_AXIS)
+        diag_hint(fe->diags, d, "an axis is its own indices; name others by `let`");
+    else if (is_element && (e->kind == ENTRY_VAR || e->val.axes.n > 0))
+        diag_hint(fe->diags, d, "assign the whole `var`: `%s = cond ? new : %s`", name, name);
+    else if (is_value && (e->val.v->kind == VALUE_PARAM || e->val.v->kind == VALUE_ARG))
+        diag_hint(fe->diags, d, "copy it: `var %s2 = %s;`", name, name);
+    else if (e->kind == ENTRY_LET)
+        diag_hint(fe->diags, d, "declare it by `var %s = ...`", name);
+}
+
 void stmt_assign(Fe *fe, const Stmt *s) {
     const Expr *base = target_name(s->assign.target);
     if (!base) {
@@ -142,11 +173,14 @@ void stmt_assign(Fe *fe, const Stmt *s) {
     Name name = base->name.name;
     Entry *e = scope_find(fe, name.text);
     if (!e) {
-        report_unknown(fe, name);
+        expr_any(fe, s->assign.value);
+        report_target(fe, s, name);
         return;
     }
-    if (e->kind == ENTRY_POISON)
+    if (e->kind == ENTRY_POISON) {
+        expr_any(fe, s->assign.value); /* for its own errors */
         return;
+    }
     if (e->kind == ENTRY_TENSOR) {
         stmt_store(fe, s, e->tensor);
         return;
@@ -164,10 +198,7 @@ void stmt_assign(Fe *fe, const Stmt *s) {
     Diag *d = fe_error(fe, DIAG_NOT_ASSIGNABLE, s->assign.target->span, "`%s` cannot be assigned",
                        span_text(fe, s->assign.target->span));
     diag_note(fe->diags, d, e->span, "`%s` is declared here", name.text);
-    if (e->kind == ENTRY_LET)
-        diag_hint(fe->diags, d, "declare it by `var %s = ...`", name.text);
-    else if (e->kind == ENTRY_VAR)
-        diag_hint(fe->diags, d, "assign the whole: `%s = cond ? new : %s`", name.text, name.text);
+    hint_assign(fe, d, e, s->assign.target->kind == EXPR_INDEX);
 }
 
 /* --- axes ----------------------------------------------------------------------------------- */

@@ -107,8 +107,13 @@ static Tensor *target_tensor(Fe *fe, const Expr *target, const char *what) {
         report_unknown(fe, base->name.name);
     else if (e->kind == ENTRY_TENSOR)
         return check_writable(fe, e->tensor, target->span) ? e->tensor : NULL;
-    else if (e->kind != ENTRY_POISON)
-        fe_error(fe, DIAG_NOT_ASSIGNABLE, target->span, "%s needs the elements of a tensor", what);
+    else if (e->kind != ENTRY_POISON) {
+        Diag *d = fe_error(fe, DIAG_NOT_ASSIGNABLE, target->span,
+                           "%s needs the elements of a tensor", what);
+        diag_note(fe->diags, d, e->span, "`%s` is declared here", e->name);
+        if (e->kind == ENTRY_VAR)
+            diag_hint(fe->diags, d, "a `var` belongs to one iteration: assign it without %s", what);
+    }
     return NULL;
 }
 
@@ -204,6 +209,20 @@ static Tensor *atomic_tensor(Fe *fe, const Expr *target, Span span, const char *
     return target_tensor(fe, target, what);
 }
 
+/* Bits are those of integers, sums and order those of numbers. */
+static bool check_atomic_type(Fe *fe, const Tensor *t, AtomicKind kind, AssignOp op, Span span) {
+    bool bits = kind == ATOMIC_AND || kind == ATOMIC_OR || kind == ATOMIC_XOR;
+    bool adds = kind == ATOMIC_ADD || kind == ATOMIC_MAX || kind == ATOMIC_MIN;
+    DType type = t->mem->dtype;
+    if (!(bits && dtype_is_float(type)) && !(adds && type == DT_BOOL))
+        return true;
+    Diag *d =
+        fe_error(fe, DIAG_TYPE_MISMATCH, span, "`atomic ... %s` is for %s, `%s` is %s",
+                 assign_op_text(op), bits ? "integers" : "numbers", t->mem->name, dtype_name(type));
+    diag_note(fe->diags, d, t->span, "`%s` is declared here", t->mem->name);
+    return false;
+}
+
 Val stmt_atomic(Fe *fe, const Expr *target, AssignOp op, const Expr *value, Span span,
                 bool result) {
     Value *index[RANK_MAX + 1];
@@ -214,9 +233,15 @@ Val stmt_atomic(Fe *fe, const Expr *target, AssignOp op, const Expr *value, Span
     if (!t)
         return val_poison();
     if (!atomic_kind(op, &kind)) {
-        fe_error(fe, DIAG_BAD_ATOMIC, span, "there is no `atomic ... %s`", assign_op_text(op));
+        Diag *d =
+            fe_error(fe, DIAG_BAD_ATOMIC, span, "there is no `atomic ... %s`", assign_op_text(op));
+        diag_hint(
+            fe->diags, d,
+            "there are += -= &= |= ^= max= min= and =; `atomic_cas` in a loop makes the others");
         return val_poison();
     }
+    if (!check_atomic_type(fe, t, kind, op, target->span))
+        return val_poison();
     Val v = expr_value(fe, value);
     if (!write_index(fe, t, target, index, &axes))
         return val_poison();
@@ -301,7 +326,10 @@ void stmt_temp(Fe *fe, const VarItem *item) {
     DType type = type_find(fe, item->type);
     bool ok = type != DT_NONE;
     if (fe->nest) {
-        fe_error(fe, DIAG_NEST_STATEMENT, item->span, "`temp` inside a `parallel`");
+        Diag *d = fe_error(fe, DIAG_NEST_STATEMENT, item->span, "`temp` inside a `parallel`");
+        diag_hint(fe->diags, d,
+                  "name the value by `let` or `var`, or put the `temp` in front of "
+                  "the `parallel`");
         ok = false;
     }
     if (item->type->dims.len > RANK_MAX) {

@@ -110,6 +110,8 @@ Test(explain_error, options) {
     check_id(options, source, "bad-target");
     options = options_of();
     check_id(options, "tir nonsense", "bad-ir");
+    check_id(options, "kernel k(x: f32[N]) -> (y: f32[N]) schedule sm_91 { N = 64; } { y = x; }\n",
+             "bad-schedule");
     options.warnings = flags;
     check_id(options, source, "bad-warning");
     cr_expect_null(fuse_explain_error("no-such"));
