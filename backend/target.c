@@ -20,16 +20,18 @@ void target_fail(Target *t, const char *format, ...) {
     t->failed = true;
 }
 
-MmaShape mma_shape(MmaKind kind) {
-    switch (kind) {
-    case MMA_KIND_M16N8K16:
-        return (MmaShape){.a = 8, .b = 4, .c = 4, .k = 16};
-    case MMA_KIND_M16N8K8:
-        return (MmaShape){.a = 4, .b = 2, .c = 4, .k = 8};
-    case MMA_KIND_M16N8K8_TF32:
-        return (MmaShape){.a = 4, .b = 2, .c = 4, .k = 8};
-    case MMA_KIND_M16N8K32:
-        return (MmaShape){.a = 16, .b = 8, .c = 4, .k = 32};
+MmaShape mma_shape(MmaUnit unit) {
+    switch (unit) {
+    case MMA_M16N8K16:
+        return (MmaShape){.a = 8, .b = 4, .c = 4, .m = 16, .k = 16};
+    case MMA_M16N8K8:
+        return (MmaShape){.a = 4, .b = 2, .c = 4, .m = 16, .k = 8};
+    case MMA_M16N8K8_TF32:
+        return (MmaShape){.a = 4, .b = 2, .c = 4, .m = 16, .k = 8};
+    case MMA_M16N8K32:
+        return (MmaShape){.a = 16, .b = 8, .c = 4, .m = 16, .k = 32};
+    case MMA_M8N8K4:
+        return (MmaShape){.a = 1, .b = 1, .c = 2, .m = 8, .k = 4};
     }
     return (MmaShape){0};
 }

@@ -28,6 +28,7 @@
 #include "backend/backend.h"
 #include "ir/abi.h"
 #include "ir/ir.h"
+#include "ir/layout.h"
 #include "ir/target_desc.h"
 #include "lang/base/diag.h"
 
@@ -62,18 +63,13 @@ typedef struct Access {
     bool read_only; // global: nothing in this launch writes mem
 } Access;
 
-typedef enum MmaKind {
-    MMA_KIND_M16N8K16,
-    MMA_KIND_M16N8K8,
-    MMA_KIND_M16N8K8_TF32,
-    MMA_KIND_M16N8K32
-} MmaKind;
 // Elements of one fragment that a lane holds (as in layout_mma_a/b/c).
 typedef struct MmaShape {
-    int a, b, c; // m16n8k16: 8, 4, 4; m16n8k8: 4, 2, 4; tf32: 4, 2, 4; m16n8k32: 16, 8, 4
-    int k;
+    int a, b, c; // m16n8k16: 8, 4, 4; m16n8k8: 4, 2, 4; tf32: 4, 2, 4; m16n8k32: 16, 8, 4;
+                 // m8n8k4: 1, 1, 2
+    int m, k;    // n is 8
 } MmaShape;
-MmaShape mma_shape(MmaKind kind);
+MmaShape mma_shape(MmaUnit kind);
 
 // An operand of a warp group's matrix unit in shared memory: lines of `swizzle` bytes, eight of
 // them a core; strides in bytes.
@@ -162,8 +158,10 @@ typedef struct TargetOps {
     void (*named_barrier)(Target *t, int id, int warps);
 
     // --- matrix units: elements in the order of the fragment's registers; out[c] = a * b + c ---
-    void (*mma)(Target *t, MmaKind kind, DType ab, const Lane *a, const Lane *b, const Lane *c,
-                Lane *out);
+    // The operands have types da and db (different ones: i8 with u8, e4m3 with e5m2). tf32: f32
+    // operands, rounded to nearest here, ties away from zero.
+    void (*mma)(Target *t, MmaUnit unit, DType da, DType db, const Lane *a, const Lane *b,
+                const Lane *c, Lane *out);
 
     // --- asynchronous copies (desc->has_cp_async) ---
     // access.width elements (4, 8 or 16 bytes) per lane; where `pred` is false the destination is
@@ -286,6 +284,8 @@ Lane arith_select(Target *t, Lane cond, Lane a, Lane b);
 LLVMValueRef arith_const_like(Target *t, LLVMTypeRef scalar_or_vector,
                               double f); // splat of a float
 LLVMValueRef arith_int_like(Target *t, LLVMTypeRef scalar_or_vector, int64_t i);
+// As arith_cast, of f16, bf16, e4m3 and e5m2 too, by integer operations (small_float.c).
+LLVMValueRef small_float_cast(Target *t, DType from, DType to, LLVMValueRef x);
 LLVMTypeRef arith_type_like(LLVMValueRef shape, LLVMTypeRef element); // element, or a vector of it
 LLVMValueRef arith_intrinsic(Target *t, const char *name, LLVMTypeRef overload, int n,
                              LLVMValueRef *args);

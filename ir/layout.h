@@ -103,6 +103,7 @@ typedef enum MmaUnit {
     MMA_M16N8K8,      // 16-bit operands
     MMA_M16N8K8_TF32, // 32-bit operands
     MMA_M16N8K32,     // 8-bit operands
+    MMA_M8N8K4,       // f64
 } MmaUnit;
 // A dot's tile: matrix rows, columns and contraction as axes, lowest bits first. Batch axes are
 // counted by the outermost registers. warps_rows * warps_cols warps (warp groups for wgmma) cut

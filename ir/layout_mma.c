@@ -11,6 +11,7 @@
 typedef struct Fragment {
     unsigned word;  // log2 of the elements of a 32-bit register along inner
     unsigned inner; // log2 of the unit's size along inner; 0 = as large as the tile
+    unsigned rows;  // A and C: log2 of its rows, less the 8 that lanes hold
 } Fragment;
 
 typedef struct Queues {
@@ -21,13 +22,15 @@ typedef struct Queues {
 static Fragment unit_operand(MmaUnit unit) {
     switch (unit) {
     case MMA_M16N8K16:
-        return (Fragment){.word = 1, .inner = 4};
+        return (Fragment){.word = 1, .inner = 4, .rows = 1};
     case MMA_M16N8K8:
-        return (Fragment){.word = 1, .inner = 3};
+        return (Fragment){.word = 1, .inner = 3, .rows = 1};
     case MMA_M16N8K8_TF32:
-        return (Fragment){.word = 0, .inner = 3};
+        return (Fragment){.word = 0, .inner = 3, .rows = 1};
     case MMA_M16N8K32:
-        return (Fragment){.word = 2, .inner = 5};
+        return (Fragment){.word = 2, .inner = 5, .rows = 1};
+    case MMA_M8N8K4:
+        return (Fragment){.word = 0, .inner = 2, .rows = 0};
     }
     return (Fragment){0};
 }
@@ -38,15 +41,14 @@ static void need(Draft *draft, const BitQueue *queue, unsigned bits) {
     }
 }
 
-// 8 x inner of the unit, with `high` extra outer bits (16 rows) in registers.
-static void push_unit(Draft *draft, BitQueue *inner, BitQueue *outer, Fragment fragment,
-                      unsigned high) {
+// 8 x inner of the unit, with the extra outer bits (16 rows) in registers.
+static void push_unit(Draft *draft, BitQueue *inner, BitQueue *outer, Fragment fragment) {
     need(draft, inner, fragment.inner);
-    need(draft, outer, 3 + high);
+    need(draft, outer, 3 + fragment.rows);
     draft_push_low(draft, IN_REG, inner, fragment.word);
     draft_push_low(draft, IN_LANE, inner, 2);
     draft_push_low(draft, IN_LANE, outer, 3);
-    draft_push_low(draft, IN_REG, outer, high);
+    draft_push_low(draft, IN_REG, outer, fragment.rows);
     draft_push_low(draft, IN_REG, inner, fragment.inner - fragment.word - 2);
 }
 
@@ -91,7 +93,7 @@ static Queues draft_tile(Draft *draft, const DotTile *tile, bool rows, bool cols
 const Layout *layout_mma_a(LayoutTable *table, MmaUnit unit, const DotTile *tile) {
     Draft draft = {0};
     Queues q = draft_tile(&draft, tile, true, false, true);
-    push_unit(&draft, &q.ks, &q.rows, unit_operand(unit), 1);
+    push_unit(&draft, &q.ks, &q.rows, unit_operand(unit));
     push_warps(&draft, tile, &q.rows, NULL);
     push_repeats(&draft, &q.ks, &q.rows, &q.batch);
     return draft_finish(table, &draft);
@@ -100,7 +102,9 @@ const Layout *layout_mma_a(LayoutTable *table, MmaUnit unit, const DotTile *tile
 const Layout *layout_mma_b(LayoutTable *table, MmaUnit unit, const DotTile *tile) {
     Draft draft = {0};
     Queues q = draft_tile(&draft, tile, false, true, true);
-    push_unit(&draft, &q.ks, &q.cols, unit_operand(unit), 0);
+    Fragment fragment = unit_operand(unit);
+    fragment.rows = 0;
+    push_unit(&draft, &q.ks, &q.cols, fragment);
     push_warps(&draft, tile, NULL, &q.cols);
     push_repeats(&draft, &q.ks, &q.cols, &q.batch);
     return draft_finish(table, &draft);
@@ -108,9 +112,9 @@ const Layout *layout_mma_b(LayoutTable *table, MmaUnit unit, const DotTile *tile
 
 const Layout *layout_mma_c(LayoutTable *table, MmaUnit unit, const DotTile *tile) {
     Draft draft = {0};
-    (void)unit; // all units have 16 x 8 results of 32-bit elements
     Queues q = draft_tile(&draft, tile, true, true, false);
-    push_unit(&draft, &q.cols, &q.rows, (Fragment){.word = 1, .inner = 3}, 1);
+    Fragment result = {.word = 1, .inner = 3, .rows = unit_operand(unit).rows};
+    push_unit(&draft, &q.cols, &q.rows, result);
     push_warps(&draft, tile, &q.rows, &q.cols);
     push_repeats(&draft, &q.cols, &q.rows, &q.batch);
     return draft_finish(table, &draft);
@@ -125,7 +129,7 @@ static void push_group(Draft *draft, BitQueue *rows) {
 const Layout *layout_wgmma_d(LayoutTable *table, const DotTile *tile) {
     Draft draft = {0};
     Queues q = draft_tile(&draft, tile, true, true, false);
-    push_unit(&draft, &q.cols, &q.rows, (Fragment){.word = 1, .inner = 3}, 1);
+    push_unit(&draft, &q.cols, &q.rows, (Fragment){.word = 1, .inner = 3, .rows = 1});
     push_group(&draft, &q.rows);
     push_warps(&draft, tile, &q.rows, &q.cols);
     push_repeats(&draft, &q.cols, &q.rows, &q.batch);
@@ -137,7 +141,7 @@ const Layout *layout_wgmma_a(LayoutTable *table, const DotTile *tile, unsigned e
     unsigned word = draft_log2(&draft, 32 / (element_bits == 0 ? 1 : element_bits));
     Queues q = draft_tile(&draft, tile, true, false, true);
     // The unit's k is 32 bytes of every type.
-    push_unit(&draft, &q.ks, &q.rows, (Fragment){.word = word, .inner = word + 3}, 1);
+    push_unit(&draft, &q.ks, &q.rows, (Fragment){.word = word, .inner = word + 3, .rows = 1});
     push_group(&draft, &q.rows);
     push_warps(&draft, tile, &q.rows, NULL);
     push_repeats(&draft, &q.ks, &q.rows, &q.batch);

@@ -228,14 +228,47 @@ DotAxes dot_axes(const Op *dot) {
     return d;
 }
 
-uint32_t dot_unit(const TargetDesc *target, const Op *dot) {
-    DType a = dot->in[0]->type.dtype, b = dot->in[1]->type.dtype;
-    if (a == b && (a == DT_F16 || a == DT_BF16))
-        return target->units & UNIT_M16N8K16_F16;
+// Of f32 operands only where tf32 was asked for.
+static bool is_tf32(const Op *dot) {
     Str precision = op_attr_str(dot, ATTR_precision);
-    if (a == DT_F32 && b == DT_F32 && precision && strcmp(precision, "tf32") == 0)
-        return target->units & UNIT_M16N8K8_TF32;
-    return 0;
+    return precision && strncmp(precision, "tf32", 4) == 0;
+}
+
+static bool is_byte(DType t) {
+    return t == DT_I8 || t == DT_U8;
+}
+
+bool dot_unit(const TargetDesc *target, const Op *dot, uint32_t k, DotUnit *unit) {
+    static const struct {
+        uint32_t bit;
+        DotUnit unit;
+    } units[] = {
+        {UNIT_M16N8K16_F16, {MMA_M16N8K16, "m16n8k16", 16, 16}},
+        {UNIT_M16N8K8_F16, {MMA_M16N8K8, "m16n8k8", 16, 8}},
+        {UNIT_M16N8K8_TF32, {MMA_M16N8K8_TF32, "m16n8k8", 16, 8}},
+        {UNIT_M16N8K32_I8, {MMA_M16N8K32, "m16n8k32", 16, 32}},
+        {UNIT_M16N8K32_F8, {MMA_M16N8K32, "m16n8k32", 16, 32}},
+        {UNIT_M8N8K4_F64, {MMA_M8N8K4, "m8n8k4", 8, 4}},
+    };
+    DType a = dot->in[0]->type.dtype, b = dot->in[1]->type.dtype;
+    uint32_t bits = 0;
+    if (a == b && (a == DT_F16 || a == DT_BF16))
+        bits = UNIT_M16N8K16_F16 | UNIT_M16N8K8_F16;
+    else if (a == DT_F32 && b == DT_F32 && is_tf32(dot))
+        bits = UNIT_M16N8K8_TF32;
+    else if (is_byte(a) && is_byte(b))
+        bits = UNIT_M16N8K32_I8;
+    else if (dtype_is_fp8(a) && dtype_is_fp8(b))
+        bits = UNIT_M16N8K32_F8;
+    else if (a == DT_F64 && b == DT_F64)
+        bits = UNIT_M8N8K4_F64;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if ((units[i].bit & bits & target->units) && units[i].unit.k <= k) {
+            *unit = units[i].unit;
+            return true;
+        }
+    }
+    return false;
 }
 
 uint64_t tile_elements(const Kernel *k, AxisSet s) {

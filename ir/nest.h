@@ -3,6 +3,7 @@
 #ifndef FUSE_IR_NEST_H
 #define FUSE_IR_NEST_H
 
+#include "ir/layout.h"
 #include "ir/pass.h"
 
 // A held row of up to this many elements belongs to one warp: reductions need no shared memory.
@@ -59,7 +60,15 @@ typedef struct DotAxes {
     AxisSet rows, cols, batch, along;
 } DotAxes;
 DotAxes dot_axes(const Op *dot);
-// The unit that computes this product on the target: a UNIT_x bit, or 0 = multiply-add.
-uint32_t dot_unit(const TargetDesc *target, const Op *dot);
+// A matrix unit: what it is called, and the rows and k of one instruction (columns are 8).
+typedef struct DotUnit {
+    MmaUnit unit;
+    const char *name;
+    uint32_t rows, k;
+} DotUnit;
+// The target's matrix unit for the product's types and precision, the widest whose k is at most
+// `k` (ANY_K: the widest there is). False: multiply-add.
+#define ANY_K UINT32_MAX
+bool dot_unit(const TargetDesc *target, const Op *dot, uint32_t k, DotUnit *unit);
 
 #endif

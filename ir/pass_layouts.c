@@ -87,6 +87,7 @@ static void split_warps(uint32_t warps, uint32_t rows, uint32_t cols, uint32_t m
 typedef struct DotLayouts {
     const Layout *a, *b, *c;
     const char *unit;
+    bool swapped; // the unit's rows are the second operand's
 } DotLayouts;
 
 static FmaSplit fma_split(const TargetDesc *t, uint32_t rows, uint32_t cols) {
@@ -108,6 +109,30 @@ static FmaSplit fma_split(const TargetDesc *t, uint32_t rows, uint32_t cols) {
     return s;
 }
 
+// Fragments of the unit. A tile with fewer rows than the unit has is computed transposed: the
+// second operand's columns become the unit's rows.
+static DotLayouts unit_layouts(Assign *as, const DotUnit *unit, DotTile *tile, uint32_t m,
+                               uint32_t n) {
+    DotLayouts l = {.unit = unit->name, .swapped = m < unit->rows && n >= unit->rows};
+    DotTile t = *tile;
+    if (l.swapped) {
+        t.rows = tile->cols;
+        t.nrows = tile->ncols;
+        t.cols = tile->rows;
+        t.ncols = tile->nrows;
+    }
+    uint32_t rows = l.swapped ? n : m, cols = l.swapped ? m : n;
+    if (rows < unit->rows || cols < 8)
+        return (DotLayouts){0};
+    split_warps((uint32_t)as->warps, rows, cols, unit->rows, 8, &t.warps_rows, &t.warps_cols);
+    const Layout *a = layout_mma_a(as->table, unit->unit, &t),
+                 *b = layout_mma_b(as->table, unit->unit, &t);
+    l.a = l.swapped ? b : a;
+    l.b = l.swapped ? a : b;
+    l.c = layout_mma_c(as->table, unit->unit, &t);
+    return l;
+}
+
 static DotLayouts dot_layouts(Assign *as, const Op *dot) {
     DotAxes d = dot_axes(dot);
     AxisSize rows[AXES_MAX], cols[AXES_MAX], ks[AXES_MAX], batch[AXES_MAX];
@@ -119,21 +144,16 @@ static DotLayouts dot_layouts(Assign *as, const Op *dot) {
     uint32_t m = elements(rows, tile.nrows), n = elements(cols, tile.ncols),
              k = elements(ks, tile.nks);
     DotLayouts l = {0};
-    if (dot_unit(as->ctx->target, dot) && m >= 16 && n >= 8 && k >= 8) {
-        bool tf32 = dot->in[0]->type.dtype == DT_F32, wide = k >= 16 && !tf32;
-        MmaUnit unit = tf32 ? MMA_M16N8K8_TF32 : wide ? MMA_M16N8K16 : MMA_M16N8K8;
-        split_warps((uint32_t)as->warps, m, n, 16, 8, &tile.warps_rows, &tile.warps_cols);
-        l.a = layout_mma_a(as->table, unit, &tile);
-        l.b = layout_mma_b(as->table, unit, &tile);
-        l.c = layout_mma_c(as->table, unit, &tile);
-        l.unit = wide ? "m16n8k16" : "m16n8k8";
+    DotUnit unit;
+    if (dot_unit(as->ctx->target, dot, k, &unit)) {
+        l = unit_layouts(as, &unit, &tile, m, n);
         if (l.a && l.b && l.c)
             return l;
     }
-    if (dot_unit(as->ctx->target, dot))
+    if (dot_unit(as->ctx->target, dot, ANY_K, &unit))
         perf_note(as->ctx, as->k, DIAG_NO_MATRIX_UNIT, dot->span, NULL,
                   "this product does not use the matrix unit: its tile of %u x %u x %u is smaller "
-                  "than 16 x 8 x 8",
+                  "than the unit's",
                   m, n, k);
     FmaSplit split = fma_split(as->ctx->target, m, n);
     split_warps((uint32_t)as->warps, m, n, split.lanes_rows, split.lanes_cols, &tile.warps_rows,
@@ -163,8 +183,8 @@ static void anchor_dot(void *user, Op *op) {
     }
     DotAxes d = dot_axes(op);
     op_set_str(a->k, op, ATTR_unit, l.unit);
-    set_axes_lowest_first(a->k, op, ATTR_rows, d.rows);
-    set_axes_lowest_first(a->k, op, ATTR_cols, d.cols);
+    set_axes_lowest_first(a->k, op, ATTR_rows, l.swapped ? d.cols : d.rows);
+    set_axes_lowest_first(a->k, op, ATTR_cols, l.swapped ? d.rows : d.cols);
     give(a, op->res[0], l.c);
     if (op->nin > 2)
         give(a, op->in[2], l.c);
@@ -554,7 +574,9 @@ static void fix_op(void *user, Op *op) {
 // --- stores of fragments ---
 
 // A tile whose registers do not run along the contiguous dim is converted before it is stored:
-// 16-byte stores instead of 4-byte ones are worth a round trip through shared memory.
+// 16-byte stores instead of 4-byte ones are worth a round trip through shared memory. A fragment's
+// 8-byte pairs are not: four lanes fill a sector of 32 bytes.
+enum { SECTOR_OF_LANES = 8 };
 static void store_blocked(void *user, Op *op) {
     Assign *a = user;
     const TargetDesc *t = a->ctx->target;
@@ -568,9 +590,10 @@ static void store_blocked(void *user, Op *op) {
     unsigned want = 0, have = layout_run(v->type.layout, inner->axis->id, NULL);
     while ((dtype_bits(v->type.dtype) << (want + 1)) <= 128)
         want++;
+    bool sectors = (dtype_bits(v->type.dtype) / 8 << have) >= SECTOR_OF_LANES;
     int contiguous = a->nest.contiguous;
     a->nest.contiguous = inner->axis->id;
-    const Layout *l = have < want ? default_layout(a, v->type.axes) : NULL;
+    const Layout *l = have < want && !sectors ? default_layout(a, v->type.axes) : NULL;
     a->nest.contiguous = contiguous;
     if (!l || layout_run(l, inner->axis->id, NULL) <= have)
         return;

@@ -29,23 +29,38 @@ enum { ACCUMULATORS_PER_THREAD = 128, PRODUCT_WARPS_MAX = 8 };
 // Of the tile of a program, whatever a schedule asks for.
 enum { ELEMENTS_PER_THREAD_MAX = 256 };
 
+// The extent of the axis whose tiles `a` walks, where it is a constant; else 0.
+static uint64_t known_extent(const Axis *a) {
+    const Axis *of = a->of;
+    const Value *lo = of && of->lo ? of->lo : NULL;
+    const Value *hi = !of ? NULL : of->is_dim ? of->extent : of->hi;
+    if (!hi || !value_is_const(hi) || (lo && !value_is_const(lo)))
+        return 0;
+    int64_t n = hi->u.i - (lo ? lo->u.i : 0);
+    return n > 0 ? (uint64_t)n : 0;
+}
+
 static uint32_t clamp_size(const Axis *a, uint32_t size) {
-    const Value *hi = a->of && a->of->is_dim ? a->of->extent : NULL;
-    if (hi && value_is_const(hi) && hi->u.i > 0 && pow2_ceil((uint64_t)hi->u.i) < size)
-        return pow2_ceil((uint64_t)hi->u.i);
-    return size;
+    uint64_t n = known_extent(a);
+    return n > 0 && pow2_ceil(n) < size ? pow2_ceil(n) : size;
 }
 
 // A size that the source or a schedule clause gave wins over `size`. On the CPU a tile is unrolled
 // into vectors: a clause, most often written for a GPU, may make it smaller there, not larger.
 // An axis that nothing binds has one tile, all of it: its size is pass variants' or pass stream's.
-static void axis_set_size(PassCtx *ctx, Kernel *k, Axis *a, uint32_t size) {
+static void axis_set_size_at_least(PassCtx *ctx, Kernel *k, Axis *a, uint32_t size,
+                                   uint32_t least) {
     if (a->size != 0 || a->is_dim || a->hi)
         return;
     const ScheduleEntry *e = schedule_find_axis(ctx, k, a);
     uint32_t given = e && e->value > 0 ? pow2_ceil((uint64_t)e->value) : 0;
     bool taken = given > 0 && (ctx->target->family != TARGET_CPU || given < size);
-    a->size = taken ? given : clamp_size(a, size);
+    uint32_t fits = clamp_size(a, size);
+    a->size = taken ? given : fits < least ? least : fits;
+}
+
+static void axis_set_size(PassCtx *ctx, Kernel *k, Axis *a, uint32_t size) {
+    axis_set_size_at_least(ctx, k, a, size, 1);
 }
 
 static int clamp_warps(const PassCtx *ctx, int64_t warps) {
@@ -89,14 +104,32 @@ static bool kernel_has_vectors(const Kernel *k) {
 static DotSizes dot_sizes(const TargetDesc *t, const Kernel *k, const Op *dot) {
     if (t->family == TARGET_CPU)
         return (DotSizes){.rows = 4, .cols = 2 * (uint32_t)t->lanes, .along = 16, .warps = 1};
-    if (dot_unit(t, dot) && kernel_has_vectors(k))
-        return (DotSizes){.rows = 128, .cols = 128, .along = 32, .warps = 4};
-    return (DotSizes){.rows = 64, .cols = 64, .along = dot_unit(t, dot) ? 32 : 16, .warps = 4};
+    DotUnit unit;
+    DotSizes s = {.rows = 64, .cols = 64, .along = 16, .warps = 4};
+    if (!dot_unit(t, dot, ANY_K, &unit) || dot->in[0]->type.dtype == DT_F64)
+        return s;
+    unsigned bits = dtype_bits(dot->in[0]->type.dtype);
+    if (kernel_has_vectors(k))
+        return (DotSizes){.rows = 128, .cols = 128, .along = bits == 8 ? 64 : 32, .warps = 4};
+    s.along = bits == 8 ? 64 : bits == 16 ? 32 : 16;
+    return s;
+}
+
+// Of a short contraction or a few rows and columns the tile is still a whole matrix instruction:
+// what is outside the tensors is zero.
+static DotSizes dot_least(const TargetDesc *t, const Op *dot) {
+    DotUnit unit;
+    DotSizes none = {.rows = 1, .cols = 1, .along = 1};
+    if (dot->in[0]->type.axes.n == 0 || !dot_unit(t, dot, ANY_K, &unit))
+        return none;
+    uint32_t k = unit.unit == MMA_M16N8K16 ? 8 : unit.k; // there is one of half its k
+    return (DotSizes){.rows = 8, .cols = 8, .along = k};
 }
 
 // Axes that are held, or have a size of their own, count first; what is left of `size` gets axis
 // `main`, or the last one without a size where main is none of them; the others get 1.
-static void axes_set_size(PassCtx *ctx, Kernel *k, AxisSet s, uint32_t size, int main) {
+static void axes_set_size(PassCtx *ctx, Kernel *k, AxisSet s, uint32_t size, uint32_t least,
+                          int main) {
     int last = -1;
     bool has_main = false;
     for (int i = 0; i < s.n; i++) {
@@ -106,11 +139,13 @@ static void axes_set_size(PassCtx *ctx, Kernel *k, AxisSet s, uint32_t size, int
             has_main |= a->id == main;
         } else if (a->size > 0) {
             size = size > a->size ? size / a->size : 1;
+            least = least > a->size ? least / a->size : 1;
         }
     }
     for (int i = 0; i < s.n; i++) {
         Axis *a = k->axis[s.id[i]];
-        axis_set_size(ctx, k, a, (has_main ? a->id == main : i == last) ? size : 1);
+        bool takes = has_main ? a->id == main : i == last;
+        axis_set_size_at_least(ctx, k, a, takes ? size : 1, takes ? least : 1);
     }
 }
 
@@ -139,7 +174,8 @@ typedef struct DotPass {
 } DotPass;
 
 static void note_unit(PassCtx *ctx, const Kernel *k, const Op *dot) {
-    if (ctx->target->units == 0 || dot_unit(ctx->target, dot))
+    DotUnit unit;
+    if (ctx->target->units == 0 || dot_unit(ctx->target, dot, ANY_K, &unit))
         return;
     perf_note(ctx, k, DIAG_NO_MATRIX_UNIT, dot->span, NULL,
               "this product of %s and %s does not use the matrix unit of %s",
@@ -154,10 +190,11 @@ static void dot_set_sizes(void *user, Op *op) {
     note_unit(p->ctx, p->k, op);
     DotSizes s = dot_sizes(p->ctx->target, p->k, op);
     DotAxes d = dot_axes(op);
-    axes_set_size(p->ctx, p->k, d.rows, s.rows, -1);
-    axes_set_size(p->ctx, p->k, d.cols, s.cols, -1);
-    axes_set_size(p->ctx, p->k, d.along, s.along, contiguous_along(op));
-    axes_set_size(p->ctx, p->k, d.batch, 1, -1);
+    DotSizes least = dot_least(p->ctx->target, op);
+    axes_set_size(p->ctx, p->k, d.rows, s.rows, least.rows, -1);
+    axes_set_size(p->ctx, p->k, d.cols, s.cols, least.cols, -1);
+    axes_set_size(p->ctx, p->k, d.along, s.along, least.along, contiguous_along(op));
+    axes_set_size(p->ctx, p->k, d.batch, 1, 1, -1);
 }
 
 // --- elementwise, reductions ---
@@ -301,10 +338,14 @@ static bool tile_fits(PassCtx *ctx, const Kernel *k, const Op *par, const Nest *
 // Half of the most where a thread needs registers for more: addresses (the variant for any stride),
 // long fragments, operands of multiply-adds.
 static uint64_t accumulator_budget(const TargetDesc *t, const Kernel *k, const Nest *n) {
-    enum { SHORT_CONTRACTION = 32 };
-    bool lean = n->ndots > 0 && kernel_has_vectors(k) && dot_unit(t, n->dot);
+    enum { SHORT_CONTRACTION = 32 * 16 }; // bits
+    uint32_t bits = n->ndots > 0 ? dtype_bits(n->dot->in[0]->type.dtype) : 0;
+    DotUnit unit;
+    // The sums of 8-bit floats are held twice.
+    bool lean = n->ndots > 0 && kernel_has_vectors(k) && dot_unit(t, n->dot, ANY_K, &unit) &&
+                !dtype_is_fp8(n->dot->in[0]->type.dtype);
     for (int i = 0; lean && i < n->dot->naxes; i++)
-        lean = n->dot->axes[i]->size <= SHORT_CONTRACTION;
+        lean = n->dot->axes[i]->size * bits <= SHORT_CONTRACTION;
     return lean ? ACCUMULATORS_PER_THREAD : ACCUMULATORS_PER_THREAD / 2;
 }
 

@@ -13,6 +13,21 @@ static char *read_file(Arena *a, const char *path, size_t *len) {
     return text;
 }
 
+// Every kind of product is on the matrix unit that the target has for it.
+static void expect_units(const Emitted *e, const char *target) {
+    static const char *const units[] = {
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32",
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32",
+        "mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32",
+        "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64",
+    };
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        cr_expect(count_of(e->text, units[i]) > 0, "%s: no %s", target, units[i]);
+    bool has_fp8 = (target_find(target)->units & UNIT_M16N8K32_F8) != 0;
+    cr_expect_eq(count_of(e->text, "m16n8k32.row.col.f32.e4m3.e5m2.f32") > 0, has_fp8);
+}
+
 static void compile_corpus(const char *target) {
     Arena *arena = arena_new("test"), *scratch = arena_new("scratch");
     size_t len;
@@ -41,6 +56,7 @@ static void compile_corpus(const char *target) {
         fwrite(out.data, 1, out.len, f);
         fclose(f);
     }
+    expect_units(&e, target);
     cr_expect(!strstr(e.text, ".local "));
     const char *report = getenv("FUSE_TEST_PTXAS") ? assemble(&e, target) : NULL;
     for (const char *p = report; p && (p = strstr(p, " bytes spill stores")); p++)

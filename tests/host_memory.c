@@ -406,7 +406,7 @@ static void mma_body(Build *b) {
     t->ops->ldmatrix(t, &row, 2, true, (Shared){.offset = lanes_scaled(t, 16, 512)}, y);
     for (int i = 0; i < 4; i++)
         c[i] = t->ops->bitcast(t, DT_I32, DT_F32, lane_int(t, DT_I32, 0));
-    t->ops->mma(t, MMA_KIND_M16N8K16, DT_BF16, a, y, c, d);
+    t->ops->mma(t, MMA_M16N8K16, DT_BF16, DT_BF16, a, y, c, d);
     for (int i = 0; i < 4; i++)
         t->ops->store_global(
             t, &f32, (Ptr){.base = b->value[2], .offset = lanes_scaled(t, 4, 0), .imm = i * 128},

@@ -375,7 +375,7 @@ static void matrix_product(void *const *args, int64_t program, int32_t warp, Sim
                 bf16_from_f64(y[k * 8 + g]) | (uint32_t)bf16_from_f64(y[(k + 1) * 8 + g]) << 16;
         }
     }
-    sim_mma(w, UNIT_M16N8K16_F16, DT_BF16, DT_BF16, a, b, c, d, 1);
+    sim_mma(w, MMA_M16N8K16, DT_BF16, DT_BF16, a, b, c, d, 1);
     for (int l = 0; l < 32; l++)
         for (int r = 0; r < 4; r++)
             ((float *)args[2])[(l / 4 + r / 2 * 8) * 8 + l % 4 * 2 + r % 2] = d[r * 32 + l];

@@ -1,4 +1,4 @@
-// Insides of the host targets, shared by host_target.c (module, kernel), host_value.c, host_cast.c,
+// Insides of the host targets, shared by host_target.c (module, kernel), host_value.c,
 // host_math.c, host_memory.c (cpu) and host_sim.c (sim).
 //
 // A Lane is a vector of desc->lanes elements. Entry points:
@@ -59,7 +59,7 @@ Lane host_bitcast(Target *t, DType from, DType to, Lane x);
 Lane host_shuffle_xor(Target *t, DType dtype, Lane x, uint32_t mask);
 Lane host_shuffle_idx(Target *t, DType dtype, Lane x, Lane source);
 
-// --- casts (host_cast.c) ---
+// --- casts (host_value.c) ---
 void host_cast(Target *t, DType from, DType to, int n, const Lane *in, Lane *out);
 
 // --- functions (host_math.c) ---
@@ -107,8 +107,8 @@ void sim_emit_load_shared(Target *t, const Access *access, Shared p, Lane pred, 
 void sim_emit_store_shared(Target *t, const Access *access, Shared p, Lane pred, const Lane *in);
 void sim_emit_ldmatrix(Target *t, const Access *access, int count, bool trans, Shared p, Lane *out);
 void sim_emit_barrier(Target *t, int id, int warps);
-void sim_emit_mma(Target *t, MmaKind kind, DType ab, const Lane *a, const Lane *b, const Lane *c,
-                  Lane *out);
+void sim_emit_mma(Target *t, MmaUnit unit, DType da, DType db, const Lane *a, const Lane *b,
+                  const Lane *c, Lane *out);
 void sim_emit_cp_async(Target *t, const Access *access, Shared to, Ptr from, Lane pred,
                        Lane active);
 void sim_emit_cp_commit(Target *t);

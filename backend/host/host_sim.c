@@ -239,30 +239,26 @@ void sim_emit_ldmatrix(Target *t, const Access *access, int count, bool trans, S
     }
 }
 
-static int mma_unit(MmaKind kind, DType dtype) {
-    switch (kind) {
-    case MMA_KIND_M16N8K16:
-        return UNIT_M16N8K16_F16;
-    case MMA_KIND_M16N8K8:
-        return UNIT_M16N8K8_F16;
-    case MMA_KIND_M16N8K8_TF32:
-        return UNIT_M16N8K8_TF32;
-    case MMA_KIND_M16N8K32:
-        return dtype_is_fp8(dtype) ? UNIT_M16N8K32_F8 : UNIT_M16N8K32_I8;
-    }
-    return 0;
+// Operand registers as the unit has them: packed words, or f64.
+static void put_fragment(Target *t, int which, DType dtype, int n, const Lane *x) {
+    Access wide = {.dtype = dtype, .width = n};
+    if (dtype_bits(dtype) > 32)
+        put_values(t, &wide, which, x);
+    else
+        put_packed(t, which, dtype, n, x);
 }
 
-void sim_emit_mma(Target *t, MmaKind kind, DType ab, const Lane *a, const Lane *b, const Lane *c,
-                  Lane *out) {
-    MmaShape shape = mma_shape(kind);
-    Access sums = {.dtype = dtype_is_integer(ab) ? DT_I32 : DT_F32, .width = shape.c};
-    put_packed(t, SLOT_VALUE, ab, shape.a, a);
-    put_packed(t, SLOT_SECOND, ab, shape.b, b);
+void sim_emit_mma(Target *t, MmaUnit unit, DType da, DType db, const Lane *a, const Lane *b,
+                  const Lane *c, Lane *out) {
+    MmaShape shape = mma_shape(unit);
+    DType sum = da == DT_F64 ? DT_F64 : dtype_is_integer(da) ? DT_I32 : DT_F32;
+    Access sums = {.dtype = sum, .width = shape.c};
+    put_fragment(t, SLOT_VALUE, da, shape.a, a);
+    put_fragment(t, SLOT_SECOND, db, shape.b, b);
     put_values(t, &sums, SLOT_THIRD, c);
-    V args[] = {warp_of(t),          int32(t, mma_unit(kind, ab)), int32(t, ab),
-                int32(t, ab),        slot(t, SLOT_VALUE),          slot(t, SLOT_SECOND),
-                slot(t, SLOT_THIRD), slot(t, SLOT_RESULT),         span_of(t)};
+    V args[] = {warp_of(t),          int32(t, unit),       int32(t, da),
+                int32(t, db),        slot(t, SLOT_VALUE),  slot(t, SLOT_SECOND),
+                slot(t, SLOT_THIRD), slot(t, SLOT_RESULT), span_of(t)};
     host_call(t, "sim_mma", NULL, 9, args);
     get_values(t, &sums, SLOT_RESULT, out);
 }

@@ -311,14 +311,14 @@ static void block_barrier(Target *t) {
     named_barrier(t, 0, 0);
 }
 
-static void mma(Target *t, MmaKind kind, DType ab, const Lane *a, const Lane *b, const Lane *c,
-                Lane *out) {
+static void mma(Target *t, MmaUnit unit, DType da, DType db, const Lane *a, const Lane *b,
+                const Lane *c, Lane *out) {
     if (host_is_sim(t)) {
-        sim_emit_mma(t, kind, ab, a, b, c, out);
+        sim_emit_mma(t, unit, da, db, a, b, c, out);
         return;
     }
     target_fail(t, "matrix unit");
-    for (int i = 0; i < mma_shape(kind).c; i++)
+    for (int i = 0; i < mma_shape(unit).c; i++)
         out[i] = c[i];
 }
 

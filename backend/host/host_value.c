@@ -1,6 +1,6 @@
 // Values of the host targets: vectors of lanes, arithmetic on them, shuffles.
 //
-// Arithmetic is arith.c's, but f16 and bf16 go through host_cast's bit operations, so that no
+// Arithmetic is arith.c's, but f16 and bf16 go through small_float.c's bit operations, so that no
 // half-precision hardware or run-time library is needed.
 #include "backend/host/host_impl.h"
 
@@ -212,4 +212,9 @@ Lane host_shuffle_idx(Target *t, DType dtype, Lane x, Lane source) {
     if (bits)
         return (Lane){LLVMBuildBitCast(t->builder, r, type, "")};
     return (Lane){vector == type ? r : LLVMBuildTrunc(t->builder, r, type, "")};
+}
+
+void host_cast(Target *t, DType from, DType to, int n, const Lane *in, Lane *out) {
+    for (int i = 0; i < n; i++)
+        out[i].v = small_float_cast(t, from, to, in[i].v);
 }

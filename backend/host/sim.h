@@ -74,11 +74,11 @@ void sim_ldmatrix(SimWarp *w, const int32_t *off, uint32_t *dst, int32_t n, int3
 void sim_stmatrix(SimWarp *w, const int32_t *off, const uint32_t *src, int32_t n, int32_t trans,
                   uint64_t span);
 
-// unit is a UNIT_x of ir/target_desc.h, dtypes those of a and b. Registers as in PTX: a[r * 32 +
-// lane], c and d of f32 or i32. Products are exact, sums go by ascending k in the accumulator's
-// type.
-void sim_mma(SimWarp *w, int32_t unit, int32_t dtype_a, int32_t dtype_b, const uint32_t *a,
-             const uint32_t *b, const void *c, void *d, uint64_t span);
+// unit is a MmaUnit of ir/layout.h, dtypes those of a and b. Registers as in PTX: a[r * 32 + lane]
+// words (f64: doubles), c and d of f32, i32 or f64. f32 operands are rounded to tf32, nearest, ties
+// away from zero. Products are exact, sums go by ascending k in the accumulator's type.
+void sim_mma(SimWarp *w, int32_t unit, int32_t dtype_a, int32_t dtype_b, const void *a,
+             const void *b, const void *c, void *d, uint64_t span);
 
 // Each lane copies `bytes` (4, 8 or 16): src_bytes[lane] of them from base + goff, zeros for the
 // rest.

@@ -5,89 +5,98 @@
 // 8 rows and by 4p along k.
 #include "backend/host/sim_impl.h"
 
+#include <math.h>
 #include <string.h>
 
-#include "ir/target_desc.h"
+#include "ir/layout.h"
 #include "lang/base/numeric.h"
 
 typedef struct MmaForm {
-    int k, pack, kregs; // elements of a register; registers along k
+    int k, pack, kregs, mregs; // elements of a register; registers along k and along 8 rows of A
 } MmaForm;
 
 static bool mma_form(int32_t unit, MmaForm *form) {
-    switch (unit) {
-    case UNIT_M16N8K8_F16:
-        *form = (MmaForm){8, 2, 1};
+    switch ((MmaUnit)unit) {
+    case MMA_M16N8K8:
+        *form = (MmaForm){8, 2, 1, 2};
         return true;
-    case UNIT_M16N8K16_F16:
-        *form = (MmaForm){16, 2, 2};
+    case MMA_M16N8K16:
+        *form = (MmaForm){16, 2, 2, 2};
         return true;
-    case UNIT_M16N8K8_TF32:
-        *form = (MmaForm){8, 1, 2};
+    case MMA_M16N8K8_TF32:
+        *form = (MmaForm){8, 1, 2, 2};
         return true;
-    case UNIT_M16N8K32_I8:
-    case UNIT_M16N8K32_F8:
-        *form = (MmaForm){32, 4, 2};
+    case MMA_M16N8K32:
+        *form = (MmaForm){32, 4, 2, 2};
         return true;
-    default: // not an enum of its own
-        return false;
+    case MMA_M8N8K4:
+        *form = (MmaForm){4, 1, 1, 1};
+        return true;
     }
+    return false; // a number that is no unit
 }
 
-// One packed element of a register, as an exact double.
-static double element_value(DType type, uint32_t reg, int i) {
-    uint64_t bits = reg;
-    switch (dtype_bits(type)) {
-    case 8:
-        bits = reg >> (8 * i) & 0xff;
-        break;
-    case 16:
-        bits = reg >> (16 * i) & 0xffff;
-        break;
-    case 32: // tf32: nvptx rounds to 10 bits, ties away from 0; infinities and NaNs stay
-        if ((reg & 0x7f800000u) != 0x7f800000u)
-            bits = (reg + 0x1000u) & 0xffffe000u;
-        break;
-    }
+// f32 to the 10 stored bits of tf32, ties away from zero; NaN stays one.
+static uint32_t round_tf32(uint32_t bits) {
+    bool nan = (bits & 0x7fffffffu) > 0x7f800000u;
+    return nan ? 0x7fc00000u : (bits + 0x1000u) & 0xffffe000u;
+}
+
+// Element i of register `at`, as an exact double.
+static double element_value(DType type, const void *regs, int at, int i) {
+    if (type == DT_F64)
+        return ((const double *)regs)[at];
+    uint64_t bits = ((const uint32_t *)regs)[at];
+    unsigned width = dtype_bits(type);
+    bits = width == 32 ? round_tf32((uint32_t)bits)
+                       : bits >> (width * (unsigned)i) & ((UINT64_C(1) << width) - 1);
     return scalar_to_f64(scalar_from_bits(type, bits));
 }
 
 // Elements by row and k: the rows of A are m, those of B are n.
-static void fragment_read(const MmaForm *f, DType type, int row_regs, const uint32_t *regs,
+static void fragment_read(const MmaForm *f, DType type, int row_regs, const void *regs,
                           double out[16][32]) {
     for (int kr = 0; kr < f->kregs; kr++)
         for (int rr = 0; rr < row_regs; rr++)
             for (int lane = 0; lane < SIM_LANES; lane++)
                 for (int i = 0; i < f->pack; i++)
                     out[rr * 8 + lane / 4][kr * 4 * f->pack + lane % 4 * f->pack + i] =
-                        element_value(type, regs[(kr * row_regs + rr) * SIM_LANES + lane], i);
+                        element_value(type, regs, (kr * row_regs + rr) * SIM_LANES + lane, i);
 }
 
-void sim_mma(SimWarp *w, int32_t unit, int32_t dtype_a, int32_t dtype_b, const uint32_t *a,
-             const uint32_t *b, const void *c, void *d, uint64_t span) {
+// c + the products of one row and column, in the accumulator's type.
+static void sum_products(DType type, int k, const double *a, const double *b, const void *c,
+                         void *d, int at) {
+    if (dtype_is_integer(type)) {
+        uint32_t sum = ((const uint32_t *)c)[at];
+        for (int i = 0; i < k; i++)
+            sum += (uint32_t)((int32_t)a[i] * (int32_t)b[i]);
+        ((uint32_t *)d)[at] = sum;
+    } else if (type == DT_F64) {
+        double sum = ((const double *)c)[at];
+        for (int i = 0; i < k; i++)
+            sum = fma(a[i], b[i], sum);
+        ((double *)d)[at] = sum;
+    } else {
+        float sum = ((const float *)c)[at];
+        for (int i = 0; i < k; i++)
+            sum = (float)((double)sum + a[i] * b[i]);
+        ((float *)d)[at] = sum;
+    }
+}
+
+void sim_mma(SimWarp *w, int32_t unit, int32_t dtype_a, int32_t dtype_b, const void *a,
+             const void *b, const void *c, void *d, uint64_t span) {
     MmaForm form;
     if (!mma_form(unit, &form))
         sim_fail(w, span, "matrix unit %d is not simulated", unit);
     double ea[16][32], eb[16][32];
-    fragment_read(&form, (DType)dtype_a, 2, a, ea);
+    fragment_read(&form, (DType)dtype_a, form.mregs, a, ea);
     fragment_read(&form, (DType)dtype_b, 1, b, eb);
-    bool ints = dtype_is_integer((DType)dtype_a);
-    for (int r = 0; r < 4; r++)
+    for (int r = 0; r < 2 * form.mregs; r++)
         for (int lane = 0; lane < SIM_LANES; lane++) {
-            int m = lane / 4 + 8 * (r / 2), n = lane % 4 * 2 + r % 2, at = r * SIM_LANES + lane;
-            if (ints) {
-                uint32_t sum;
-                memcpy(&sum, (const char *)c + 4 * at, 4);
-                for (int k = 0; k < form.k; k++)
-                    sum += (uint32_t)((int32_t)ea[m][k] * (int32_t)eb[n][k]);
-                memcpy((char *)d + 4 * at, &sum, 4);
-                continue;
-            }
-            float sum;
-            memcpy(&sum, (const char *)c + 4 * at, 4);
-            for (int k = 0; k < form.k; k++)
-                sum = (float)((double)sum + ea[m][k] * eb[n][k]);
-            memcpy((char *)d + 4 * at, &sum, 4);
+            int m = lane / 4 + 8 * (r / 2), n = lane % 4 * 2 + r % 2;
+            sum_products((DType)dtype_a, form.k, ea[m], eb[n], c, d, r * SIM_LANES + lane);
         }
 }
 

@@ -59,8 +59,8 @@ Lane nvptx_shuffle_xor(Target *t, DType dtype, Lane x, uint32_t mask);
 Lane nvptx_shuffle_idx(Target *t, DType dtype, Lane x, Lane source);
 void nvptx_block_barrier(Target *t);
 void nvptx_named_barrier(Target *t, int id, int warps);
-void nvptx_mma(Target *t, MmaKind kind, DType ab, const Lane *a, const Lane *b, const Lane *c,
-               Lane *out);
+void nvptx_mma(Target *t, MmaUnit unit, DType da, DType db, const Lane *a, const Lane *b,
+               const Lane *c, Lane *out);
 // --- nvptx_tma.c ---
 Uni nvptx_elect(Target *t);
 void nvptx_set_regs(Target *t, int regs, bool more);

@@ -416,12 +416,16 @@ static void from_fp8(Target *t, DType from, int n, const Lane *in, Lane *out) {
     }
 }
 
+static bool is_short_float(DType t) {
+    return dtype_is_float(t) && t != DT_F64;
+}
+
 void nvptx_cast(Target *t, DType from, DType to, int n, const Lane *in, Lane *out) {
     bool from8 = dtype_is_fp8(from), to8 = dtype_is_fp8(to);
-    if ((from8 || to8) && t->desc->sm < 89) {
-        target_fail(t, "conversions of %s", dtype_name(from8 ? from : to));
+    // There are instructions from sm_89 on, for f32 and f16; what has more bits is rounded once.
+    if (((from8 || to8) && t->desc->sm < 89) || (to8 && !is_short_float(from))) {
         for (int i = 0; i < n; i++)
-            out[i].v = LLVMGetUndef(target_type(t, to));
+            out[i].v = small_float_cast(t, from, to, in[i].v);
         return;
     }
     if (from8) {

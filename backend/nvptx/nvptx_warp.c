@@ -106,58 +106,74 @@ void nvptx_named_barrier(Target *t, int id, int warps) {
 
 // --- matrix units ---
 
-// Intrinsic's name, elements in a word, and whether words are <2 x half>.
-static const char *mma_name(MmaKind kind, DType ab, int *per, bool *halves) {
-    *per = 2;
-    *halves = ab == DT_F16;
-    switch (kind) {
-    case MMA_KIND_M16N8K16:
-        return ab == DT_F16    ? "llvm.nvvm.mma.m16n8k16.row.col.f32.f32"
-               : ab == DT_BF16 ? "llvm.nvvm.mma.m16n8k16.row.col.bf16"
-                               : NULL;
-    case MMA_KIND_M16N8K8:
-        return ab == DT_F16    ? "llvm.nvvm.mma.m16n8k8.row.col.f32.f32"
-               : ab == DT_BF16 ? "llvm.nvvm.mma.m16n8k8.row.col.bf16"
-                               : NULL;
-    case MMA_KIND_M16N8K8_TF32:
-        *per = 1;
-        return ab == DT_F32 ? "llvm.nvvm.mma.m16n8k8.row.col.tf32" : NULL;
-    case MMA_KIND_M16N8K32:
-        *per = 4;
-        return ab == DT_I8     ? "llvm.nvvm.mma.m16n8k32.row.col.s8"
-               : ab == DT_U8   ? "llvm.nvvm.mma.m16n8k32.row.col.u8"
-               : ab == DT_E4M3 ? "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32"
-               : ab == DT_E5M2 ? "llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2.e5m2.f32"
-                               : NULL;
+// Elements in a word of an operand, and the type of the word.
+static LLVMTypeRef mma_word(Target *t, MmaUnit unit, DType dtype, int *per) {
+    *per = unit == MMA_M8N8K4 || unit == MMA_M16N8K8_TF32 ? 1 : unit == MMA_M16N8K32 ? 4 : 2;
+    if (dtype == DT_F64)
+        return LLVMDoubleTypeInContext(t->llvm);
+    return dtype == DT_F16 ? LLVMVectorType(LLVMHalfTypeInContext(t->llvm), 2)
+                           : LLVMInt32TypeInContext(t->llvm);
+}
+
+static const char *mma_name(MmaUnit unit, DType da, DType db) {
+    bool same = da == db;
+    switch (unit) {
+    case MMA_M16N8K16:
+        return !same          ? NULL
+               : da == DT_F16 ? "llvm.nvvm.mma.m16n8k16.row.col.f32.f32"
+                              : "llvm.nvvm.mma.m16n8k16.row.col.bf16";
+    case MMA_M16N8K8:
+        return !same          ? NULL
+               : da == DT_F16 ? "llvm.nvvm.mma.m16n8k8.row.col.f32.f32"
+                              : "llvm.nvvm.mma.m16n8k8.row.col.bf16";
+    case MMA_M16N8K8_TF32:
+        return "llvm.nvvm.mma.m16n8k8.row.col.tf32";
+    case MMA_M16N8K32:
+        if (da == DT_I8)
+            return same ? "llvm.nvvm.mma.m16n8k32.row.col.s8"
+                        : "llvm.nvvm.mma.m16n8k32.row.col.s8.u8";
+        if (da == DT_U8)
+            return same ? "llvm.nvvm.mma.m16n8k32.row.col.u8"
+                        : "llvm.nvvm.mma.m16n8k32.row.col.u8.s8";
+        if (da == DT_E4M3)
+            return same ? "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32"
+                        : "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e5m2.f32";
+        return same ? "llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2.e5m2.f32"
+                    : "llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2.e4m3.f32";
+    case MMA_M8N8K4:
+        return "llvm.nvvm.mma.m8n8k4.row.col.f64";
     }
     return NULL;
 }
 
-void nvptx_mma(Target *t, MmaKind kind, DType ab, const Lane *a, const Lane *b, const Lane *c,
-               Lane *out) {
-    MmaShape shape = mma_shape(kind);
-    int per, n = 0;
-    bool halves;
-    const char *name = mma_name(kind, ab, &per, &halves);
+// The words of `n` elements; returns how many.
+static int mma_words(Target *t, MmaUnit unit, DType dtype, int n, const Lane *x, V *out) {
+    int per, words = 0;
+    LLVMTypeRef type = mma_word(t, unit, dtype, &per);
+    for (int i = 0; i < n; i += per) {
+        V word = x[i].v;
+        if (unit == MMA_M16N8K8_TF32)
+            word = nvptx_call(t, "llvm.nvvm.f2tf32.rna", 1, &word);
+        else if (per > 1)
+            word = nvptx_pack(t, dtype, per, x + i);
+        out[words++] = LLVMBuildBitCast(t->builder, word, type, "");
+    }
+    return words;
+}
+
+void nvptx_mma(Target *t, MmaUnit unit, DType da, DType db, const Lane *a, const Lane *b,
+               const Lane *c, Lane *out) {
+    MmaShape shape = mma_shape(unit);
+    const char *name = mma_name(unit, da, db);
     if (!name) {
-        target_fail(t, "no matrix unit for %s", dtype_name(ab));
+        target_fail(t, "no matrix unit for %s and %s", dtype_name(da), dtype_name(db));
         for (int i = 0; i < shape.c; i++)
             out[i] = c[i];
         return;
     }
     V args[16];
-    LLVMTypeRef pair = LLVMVectorType(LLVMHalfTypeInContext(t->llvm), 2);
-    for (int i = 0; i < shape.a + shape.b; i += per) {
-        const Lane *x = i < shape.a ? a + i : b + (i - shape.a);
-        V word;
-        if (kind == MMA_KIND_M16N8K8_TF32) {
-            V f = x[0].v;
-            word = nvptx_call(t, "llvm.nvvm.f2tf32.rna", 1, &f);
-        } else {
-            word = nvptx_pack(t, ab, per, x);
-        }
-        args[n++] = halves ? LLVMBuildBitCast(t->builder, word, pair, "") : word;
-    }
+    int n = mma_words(t, unit, da, shape.a, a, args);
+    n += mma_words(t, unit, db, shape.b, b, args + n);
     for (int i = 0; i < shape.c; i++)
         args[n++] = c[i].v;
     V r = nvptx_call(t, name, n, args);
