@@ -127,6 +127,10 @@ void lower_op(Lower *l, const Op *op) {
     case OP_SCAN:
         lower_scan(l, op);
         return;
+    case OP_FOLD:
+    case OP_SCANFN:
+        lower_fold(l, op);
+        return;
     case OP_TAKE:
         lower_take(l, op);
         return;
@@ -346,7 +350,7 @@ bool lower_launch(Target *t, Kernel *kernel, const Op *launch, const char *symbo
 int64_t lower_scratch_bytes(const Op *op) {
     if (op->kind == OP_CONVERT)
         return convert_scratch(op);
-    if (op->kind == OP_SCAN)
+    if (op->kind == OP_SCAN || op_has(op->kind, TRAIT_FUNCTION))
         return scan_scratch(op);
     if (op->kind == OP_TAKE)
         return take_scratch(op);

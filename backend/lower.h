@@ -100,6 +100,8 @@ Operand operand_of(Lower *l, const Value *v, const Layout *full);
 Lane operand_lane(Lower *l, const Operand *o, uint32_t reg);
 void lower_elementwise(Lower *l, const Op *op);
 void lower_inside(Lower *l, const Op *op);
+// The function of a fold or scanfn for one register: x in front of y, op->nres values each.
+void lower_function(Lower *l, const Op *op, const Lane *x, const Lane *y, Lane *out);
 // All registers of `v` in `type`'s layout, broadcast if needed; a scalar's one Uni.
 void lower_flatten(Lower *l, const Value *v, Type type, LLVMValueRef *out);
 
@@ -237,6 +239,7 @@ void lower_mma_wait(Lower *l, const Op *op);
 
 // --- lower_scan.c, lower_take.c ---
 void lower_scan(Lower *l, const Op *op);
+void lower_fold(Lower *l, const Op *op); // and scanfn
 int64_t scan_scratch(const Op *op);
 void lower_take(Lower *l, const Op *op);
 int64_t take_scratch(const Op *op);

@@ -131,6 +131,13 @@ static void lower_scalar(Lower *l, const Op *op, unsigned flags) {
     tile->reg[0] = t->ops->lane_first(t, element(l, op, flags, x)).v;
 }
 
+// A value of a function of elements: a Lane, where other scalars are Unis.
+static Lane function_lane(Lower *l, const Value *v) {
+    if (v->kind == VALUE_CONST)
+        return l->t->ops->splat(l->t, lower_uni(l, v));
+    return lower_lane(l, v, 0);
+}
+
 void lower_elementwise(Lower *l, const Op *op) {
     Target *t = l->t;
     Value *res = op->res[0];
@@ -159,6 +166,27 @@ void lower_elementwise(Lower *l, const Op *op) {
             x[i] = operand_lane(l, &operand[i], (uint32_t)r);
         tile->reg[r] = element(l, op, flags, x).v;
     }
+}
+
+// Its values are Lanes while it is inlined: their tiles are overwritten each time.
+void lower_function(Lower *l, const Op *op, const Lane *x, const Lane *y, Lane *out) {
+    Target *t = l->t;
+    const Region *f = op->region[0];
+    const Op *yield = region_yield(f);
+    for (int i = 0; i < op->nres; i++) {
+        lower_result(l, f->arg[i])->reg[0] = x[i].v;
+        lower_result(l, f->arg[op->nres + i])->reg[0] = y[i].v;
+    }
+    for (const Op *e = f->first; e != yield && !t->failed; e = e->next) {
+        Lane in[3] = {{NULL}, {NULL}, {NULL}};
+        t->op = e;
+        for (int i = 0; i < e->nin && i < 3; i++)
+            in[i] = function_lane(l, e->in[i]);
+        lower_result(l, e->res[0])->reg[0] = element(l, e, op_flags(l, e), in).v;
+    }
+    t->op = op;
+    for (int i = 0; i < op->nres; i++)
+        out[i] = t->failed ? x[i] : function_lane(l, yield->in[i]);
 }
 
 // inside m: iota < end of the window; inside @t[...]: every index within its extent.

@@ -312,7 +312,7 @@ static bool call_values(Fe *fe, BuiltinCall *c) {
         const Expr *e = c->e->call.args.data[i].value;
         if (!is_value(c, i, e))
             continue;
-        c->arg[i] = expr_value(fe, e);
+        c->arg[i] = c->row->family == FAMILY_FOLD ? expr_any(fe, e) : expr_value(fe, e);
         ok &= val_ok(c->arg[i]);
     }
     return ok;
@@ -346,6 +346,8 @@ static Val dispatch(Fe *fe, BuiltinCall *c) {
         return builtin_arg(fe, c);
     case FAMILY_SCAN:
         return builtin_scan(fe, c);
+    case FAMILY_FOLD:
+        return builtin_fold(fe, c);
     case FAMILY_DOT:
         return builtin_dot(fe, c);
     case FAMILY_WINDOW:

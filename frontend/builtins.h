@@ -18,6 +18,7 @@ typedef enum Family {
     FAMILY_VARIANCE,
     FAMILY_ARG,
     FAMILY_SCAN,
+    FAMILY_FOLD,
     FAMILY_DOT,
     FAMILY_WINDOW,
     FAMILY_INSIDE,
@@ -93,5 +94,7 @@ Val builtin_mean(Fe *fe, BuiltinCall *c, bool variance);
 Val builtin_arg(Fe *fe, BuiltinCall *c);
 Val builtin_scan(Fe *fe, BuiltinCall *c);
 Val builtin_dot(Fe *fe, BuiltinCall *c);
+/* reduce and scan with a function of the text (builtins_fold.c). */
+Val builtin_fold(Fe *fe, BuiltinCall *c);
 
 #endif

@@ -218,7 +218,7 @@ static bool is_launch_known(const Value *v) {
     if (v->kind != VALUE_OP)
         return v->kind != VALUE_IOTA;
     const Op *op = v->def;
-    if (op->nregion > 0 || op->kind == OP_PRESENT)
+    if ((op->nregion > 0 && !op_has(op->kind, TRAIT_PURE)) || op->kind == OP_PRESENT)
         return true;
     if (!op_has(op->kind, TRAIT_ELEMENTWISE))
         return op->kind == OP_EXTENT || op->kind == OP_STRIDE;

@@ -40,8 +40,22 @@ static const char *default_hint(const Op *op) {
     return row->kinds && op->kind != OP_ORDER ? row->kinds[op->sub] : row->text;
 }
 
+// The elements of the earlier part, then those of the later.
+static Region *function_region(Kernel *k, Region *r, const OpInit *init) {
+    r->narg = (uint16_t)(2 * init->nres);
+    r->arg = ARENA_ARRAY(kernel_arena(k), Value *, r->narg);
+    for (int i = 0; i < r->narg; i++) {
+        const char *hint = init->arg_names ? init->arg_names[i] : i < init->nres ? "a" : "b";
+        r->arg[i] = value_named(k, VALUE_ARG, type_scalar(init->types[i % init->nres].dtype), hint);
+        r->arg[i]->region = r;
+    }
+    return r;
+}
+
 static Region *op_region(Kernel *k, Op *op, const OpInit *init) {
     Region *r = region_new(k, op);
+    if (op_has(op->kind, TRAIT_FUNCTION))
+        return function_region(k, r, init);
     int scalars = 0;
     for (int i = 0; i < op->nbinders; i++)
         scalars += op->binder[i].axis == NULL;
@@ -169,6 +183,67 @@ Value *ir_reduce(Builder *b, ReduceKind kind, Value *x, AxisSet along, const cha
     OpInit init = {.kind = OP_REDUCE, .sub = (uint8_t)kind, .nin = 1, .in = &x, .axes = axes};
     init.naxes = (uint16_t)axes_list(b->kernel, along, axes);
     return build_one(b, init, type_tile(x->type.dtype, axes_minus(x->type.axes, along)), hint);
+}
+
+Op *ir_fold(Builder *b, int n, Value *const *v, Value *const *id, int naxes, Axis *const *axes,
+            const char *const *names) {
+    Value *in[2 * FOLD_VALUES_MAX];
+    Type types[FOLD_VALUES_MAX];
+    AxisSet all = axes_none(), along = axes_none();
+    for (int i = 0; i < n; i++) {
+        in[i] = v[i];
+        if (id)
+            in[n + i] = id[i];
+        axes_union(all, v[i]->type.axes, &all);
+    }
+    for (int i = 0; id && i < naxes; i++)
+        axes_add(&along, axes[i]->id);
+    for (int i = 0; i < n; i++)
+        types[i] = type_tile(v[i]->type.dtype, axes_minus(all, along));
+    return ir_build(b, &(OpInit){.kind = id ? OP_FOLD : OP_SCANFN,
+                                 .nin = (uint16_t)(id ? 2 * n : n),
+                                 .in = in,
+                                 .has_else = id != NULL,
+                                 .nres = (uint16_t)n,
+                                 .types = types,
+                                 .names = names,
+                                 .naxes = (uint16_t)naxes,
+                                 .axes = axes,
+                                 .nregion = 1});
+}
+
+int op_fold_values(const Op *op) {
+    return op->has_else ? op->nin / 2 : op->nin;
+}
+
+Value *op_full_operand(const Op *op) {
+    int n = op_has(op->kind, TRAIT_FUNCTION) ? op_fold_values(op) : op->nin;
+    AxisSet all = axes_none();
+    for (int i = 0; i < n; i++)
+        axes_union(all, op->in[i]->type.axes, &all);
+    Value *found = NULL;
+    for (int i = 0; i < n; i++)
+        if (axes_equal(op->in[i]->type.axes, all) && (!found || found->kind == VALUE_IOTA))
+            found = op->in[i];
+    return found;
+}
+
+void ir_inline_function(Builder *b, Arena *scratch, const Op *op, Value *const *x, Value *const *y,
+                        Value **out) {
+    const Region *f = op->region[0];
+    const Op *yield = region_yield(f);
+    IrMap map = ir_map_new(scratch, b->kernel);
+    for (int i = 0; i < op->nres; i++) {
+        ir_map_value(&map, f->arg[i], x[i]);
+        ir_map_value(&map, f->arg[op->nres + i], y[i]);
+    }
+    for (const Op *e = f->first; e != yield; e = e->next) {
+        b->span = e->span;
+        Op *copy = ir_clone(b, e, &map);
+        copy->res[0]->type = union_type(copy->res[0]->type.dtype, copy->nin, copy->in);
+    }
+    for (int i = 0; i < op->nres; i++)
+        out[i] = ir_mapped(&map, yield->in[i]);
 }
 
 // What a contraction gives without an accumulator: f32 of narrow floats, 32 bits of narrow

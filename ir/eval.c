@@ -233,6 +233,10 @@ static void eval_op(Eval *e, const Op *op) {
     case OP_SCAN:
         eval_scan(e, op);
         return;
+    case OP_FOLD:
+    case OP_SCANFN:
+        eval_fold(e, op);
+        return;
     case OP_DOT:
         eval_dot(e, op);
         return;

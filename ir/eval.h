@@ -16,7 +16,8 @@
 // Numbers: f32 ops round to f32 once, f64 ops are double's; transcendental functions are libm's in
 // double, rounded. `reduce.sum`, `reduce.prod`, `scan` and `dot` of floats accumulate in double and
 // round once, at the end: the most exact result, which no machine gives; what compares with it
-// needs a bound. `round` is to nearest even. Integers wrap, dividing by 0 gives 0,
+// needs a bound. `fold` and `scanfn` combine one element after another, each op of their function
+// rounding. `round` is to nearest even. Integers wrap, dividing by 0 gives 0,
 // a shift past the width gives 0 (or the sign).
 //
 // Order: iterations of a `parallel` or `launch` run one after another, permuted by the seed, and so
@@ -122,6 +123,10 @@ bool eval_kernel(Arena *scratch, const Module *m, const Kernel *k, int nargs, co
 // themselves. `in` are its operands. False where the op is not elementwise or not defined on their
 // type.
 bool eval_scalar_op(const Op *op, const Scalar *in, Scalar *out);
+
+// The function of a `fold` or `scanfn` for one pair of elements: x, y and out of op->nres. False
+// where an op of it is not defined on its type.
+bool eval_function(Arena *scratch, const Op *op, const Scalar *x, const Scalar *y, Scalar *out);
 
 // A dense row-major tensor over `data`.
 EvalTensor eval_tensor(void *data, DType dtype, int rank, const int64_t *dims);

@@ -140,7 +140,7 @@ static bool sum_overflows(ReduceKind kind, DType dtype, Cell acc, Cell x) {
 }
 
 // A poisoned result is an error where it is inside; padding may hold anything.
-static void result_bad(Eval *e, const Op *op, Tile *out, const Walk *w, int64_t p, uint8_t bad) {
+void result_bad(Eval *e, const Op *op, Tile *out, const Walk *w, int64_t p, uint8_t bad) {
     if (!bad)
         return;
     if (bad == BAD_POISON && walk_is_inside(w) && !e->opts.check)
@@ -197,7 +197,7 @@ static bool arg_better(ArgKind kind, DType dtype, Cell x, Cell best) {
 }
 
 // A walk over the op's axes in the order written: the last is the fastest.
-static void walk_along(Eval *e, const Op *op, Walk *w, const Tile *v) {
+void walk_along(Eval *e, const Op *op, Walk *w, const Tile *v) {
     walk_start(e, op, w, axes_none());
     int64_t stride[AXES_MAX] = {0};
     tile_strides(v, stride);

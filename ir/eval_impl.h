@@ -183,6 +183,11 @@ void eval_take(Eval *e, const Op *op);        // eval_along.c
 void eval_reduce(Eval *e, const Op *op);
 void eval_argreduce(Eval *e, const Op *op);
 void eval_scan(Eval *e, const Op *op);
+// A walk over the op's axes in the order written, the last fastest: offsets in `v` in at[0].
+void walk_along(Eval *e, const Op *op, Walk *w, const Tile *v);
+// Marks a result; poison in an inside element is an error.
+void result_bad(Eval *e, const Op *op, Tile *out, const Walk *w, int64_t p, uint8_t bad);
+void eval_fold(Eval *e, const Op *op); // eval_fold.c; and scanfn
 void eval_dot(Eval *e, const Op *op);  // eval_dot.c
 void eval_mma(Eval *e, const Op *op);  // mma.issue
 void eval_temp(Eval *e, const Op *op); // eval_memory.c
@@ -264,6 +269,8 @@ void check_finish(Eval *e, bool ran); // gives the reports to opts.check
 
 // Arithmetic on single cells, shared by elementwise ops, reductions and atomics (eval_math.c).
 Cell cell_binary(OpKind kind, DType dtype, Cell a, Cell b);
+// What an element's badness follows from; `select` and bool `and`, `or` look only at what decides.
+uint8_t cell_bad(const Op *op, const Cell c[3], const uint8_t bad[3]);
 Cell cell_from(Scalar s);
 Scalar cell_scalar(DType dtype, Cell c);
 

@@ -321,24 +321,28 @@ static void row_rand(const Row *r) {
             random_word((uint64_t)r->at[0][j * r->step[0]].i, (uint64_t)r->at[1][j * r->step[1]].i);
 }
 
-// What an element's badness follows from; `select` and bool `and`, `or` look only at what decides.
-static uint8_t row_bad_at(const Op *op, const Row *r, int nin, bool is_bool, int64_t j) {
-    uint8_t bad[3] = {0};
-    Cell c[3];
-    for (int i = 0; i < nin; i++) {
-        bad[i] = r->bad[i] ? r->bad[i][j * r->step[i]] : 0;
-        c[i] = r->at[i][j * r->step[i]];
-    }
+uint8_t cell_bad(const Op *op, const Cell c[3], const uint8_t bad[3]) {
     if (op->kind == OP_SELECT)
         return bad[0] ? bad[0] : bad[c[0].i ? 1 : 2];
+    bool is_bool = op->res[0]->type.dtype == DT_BOOL;
     if (is_bool && (op->kind == OP_AND || op->kind == OP_OR)) {
         bool decides = op->kind == OP_OR;
-        for (int i = 0; i < nin; i++) {
+        for (int i = 0; i < op->nin; i++) {
             if (!bad[i] && (c[i].i != 0) == decides)
                 return 0;
         }
     }
     return bad[0] | bad[1] | bad[2];
+}
+
+static uint8_t row_bad_at(const Op *op, const Row *r, int64_t j) {
+    uint8_t bad[3] = {0};
+    Cell c[3];
+    for (int i = 0; i < op->nin; i++) {
+        bad[i] = r->bad[i] ? r->bad[i][j * r->step[i]] : 0;
+        c[i] = r->at[i][j * r->step[i]];
+    }
+    return cell_bad(op, c, bad);
 }
 
 static void row_run(Eval *e, const Op *op, const Row *r, DType from, DType to) {
@@ -426,7 +430,7 @@ void eval_elementwise(Eval *e, const Op *op) {
         for (int i = 0; i < 3; i++)
             row.bad[i] = in[i]->bad ? in[i]->bad + w.at[i] : NULL;
         for (int64_t j = 0; j < row.n; j++)
-            out->bad[at * row.n + j] = row_bad_at(op, &row, op->nin, type.dtype == DT_BOOL, j);
+            out->bad[at * row.n + j] = row_bad_at(op, &row, j);
     }
     check_elementwise(e, op, out, in);
     eval_set(e, op->res[0], out);

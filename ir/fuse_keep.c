@@ -10,13 +10,14 @@
 // this runs.
 #include "ir/fuse.h"
 
+#include "ir/fold.h"
 #include "ir/remark.h"
 #include "lang/base/vec.h"
 
 // Along an axis that the value needs as a whole.
 static bool op_is_heavy(const Op *op) {
     return op->kind == OP_DOT || op->kind == OP_REDUCE || op->kind == OP_SCAN ||
-           op->kind == OP_ARGREDUCE;
+           op->kind == OP_ARGREDUCE || op_has(op->kind, TRAIT_FUNCTION);
 }
 
 typedef bool (*Blocks)(const Op *heavy, const Op *user);
@@ -211,9 +212,11 @@ bool op_writes(Op *op, const Mem *mem) {
 
 static void mark_from(void *user, Op *op) {
     uint8_t *from = user;
+    bool uses = false;
     for (int i = 0; i < op->nin; i++)
-        if (from[op->in[i]->id] && op->nres > 0)
-            from[op->res[0]->id] = 1;
+        uses |= from[op->in[i]->id] != 0;
+    for (int i = 0; uses && i < op->nres; i++)
+        from[op->res[i]->id] = 1;
 }
 
 // Values of the region, and of the regions in it, that depend on `def`, by value id.
@@ -400,15 +403,19 @@ static void reduce_split(Kernel *k, Op *op) {
     ir_op_unlink(op);
 }
 
-static void split_reductions(Kernel *k, Region *host) {
+static void split_reductions(PassCtx *ctx, Kernel *k, Region *host) {
     for (Op *op = host->first, *next; op; op = next) {
         next = op->next;
         AxisSet axes = axes_none();
-        bool same = op->kind == OP_REDUCE && op->res[0]->type.dtype == op->in[0]->type.dtype;
+        bool same = (op->kind == OP_REDUCE && op->res[0]->type.dtype == op->in[0]->type.dtype) ||
+                    op->kind == OP_FOLD;
         if (!same || long_axes(op, &axes) < 2)
             continue;
         Op *before = op->prev;
-        reduce_split(k, op);
+        if (op->kind == OP_FOLD)
+            fold_split(k, ctx->scratch, op, op->naxes - 1);
+        else
+            reduce_split(k, op);
         next = before ? before->next : host->first; // the parts may have several axes
     }
 }
@@ -422,6 +429,14 @@ static bool contracts_axis_of(const Op *op, const Op *root) {
     return long_axes(op, &along) > 0 && axes_intersect(axes, along).n > 0;
 }
 
+static bool needs_whole(const Op *op) {
+    return op->kind == OP_REDUCE || op->kind == OP_SCAN || op_has(op->kind, TRAIT_FUNCTION);
+}
+
+static bool makes(const Op *op, const Value *v) {
+    return v->kind == VALUE_OP && v->def == op;
+}
+
 // The reductions that a root needs are along several axes, or beside a product: each gets a nest.
 static bool keep_for_axes(PassCtx *ctx, Kernel *k, Region *host) {
     for (Op *root = host->first, *next; root; root = next) {
@@ -433,20 +448,23 @@ static bool keep_for_axes(PassCtx *ctx, Kernel *k, Region *host) {
         bool product = false;
         for (int i = 0; i < c.n; i++) {
             product |= c.op[i]->kind == OP_DOT;
-            if (c.op[i]->kind == OP_REDUCE)
+            if (needs_whole(c.op[i]))
                 long_axes(c.op[i], &axes);
         }
         for (int i = 0; i < c.n; i++) {
             AxisSet own = axes_none();
             Op *op = c.op[i];
-            bool reduces = axes.n + product >= 2 && op->kind == OP_REDUCE &&
-                           long_axes(op, &own) > 0 && op->res[0] != op_store_value(root);
+            bool reduces = axes.n + product >= 2 && needs_whole(op) && long_axes(op, &own) > 0 &&
+                           !makes(op, op_store_value(root));
             if (!reduces && !contracts_axis_of(op, root))
                 continue;
-            if (too_many_dims(ctx, op->res[0]))
-                return false;
-            remark_kept(ctx, k, op->res[0], "its statement needs another whole axis or a product");
-            value_keep(k, op->res[0]);
+            for (int j = 0; j < op->nres; j++) {
+                if (too_many_dims(ctx, op->res[j]))
+                    return false;
+                remark_kept(ctx, k, op->res[j],
+                            "its statement needs another whole axis or a product");
+                value_keep(k, op->res[j]);
+            }
             next = host->first; // the new roots have cones of their own
         }
     }
@@ -458,7 +476,7 @@ bool fuse_keep_order(PassCtx *ctx, Kernel *k, Region *host) {
 }
 
 bool fuse_keep(PassCtx *ctx, Kernel *k, Region *host) {
-    split_reductions(k, host);
+    split_reductions(ctx, k, host);
     return keep_for_heavy(ctx, k, host) && keep_for_sharing(ctx, k, host) &&
            keep_for_axes(ctx, k, host);
 }

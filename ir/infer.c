@@ -77,6 +77,29 @@ static bool infer_along(const Op *op, Type *out, const char **why) {
     return true;
 }
 
+// Values of any axes together; the identities are scalars of the values' types.
+static bool infer_fold(const Op *op, int i, Type *out, const char **why) {
+    int n = op_fold_values(op);
+    AxisSet along = bracket_axes(op);
+    if (n == 0 || n > FOLD_VALUES_MAX || op->has_else != (op->kind == OP_FOLD) ||
+        op->nin != n * (op->has_else ? 2 : 1))
+        return refuse(why, op->kind == OP_FOLD ? "each value needs an identity after `else`"
+                                               : "values are needed, and no identities");
+    if (!union_axes(op, 0, n, out, why))
+        return false;
+    if (op->naxes == 0 || along.n != op->naxes || !axes_subset(along, out->axes))
+        return refuse(why, "the axes are not those of the operands");
+    if (!op_full_operand(op))
+        return refuse(why, "no operand has all axes");
+    for (int j = 0; op->has_else && j < n; j++)
+        if (op->in[n + j]->type.axes.n || op->in[n + j]->type.dtype != op->in[j]->type.dtype)
+            return refuse(why, "an identity is not a scalar of its value's type");
+    out->dtype = op->in[i]->type.dtype;
+    if (op->kind == OP_FOLD)
+        out->axes = axes_minus(out->axes, along);
+    return true;
+}
+
 static bool infer_dot(const Op *op, int i, Type *out, const char **why) {
     if (op->nin != 2 && op->nin != 3)
         return refuse(why, "two or three operands are needed");
@@ -214,6 +237,9 @@ bool op_infer(const Kernel *k, const Op *op, int i, Type *out, const char **why)
     case RULE_ARGREDUCE:
     case RULE_SCAN:
         return infer_along(op, out, why);
+    case RULE_FOLD:
+    case RULE_SCANFN:
+        return infer_fold(op, i, out, why);
     case RULE_DOT:
         return infer_dot(op, i, out, why);
     case RULE_LOAD:

@@ -209,6 +209,8 @@ typedef enum AtomicKind {
 typedef enum OpForm {
     FORM_PLAIN,   // res = op in... {attrs} : types
     FORM_ALONG,   // res = op[axes] in... : types
+    FORM_FOLD,    // res... = op[axes] v... [else id...] args(a..., b...) : types region
+                  //   in = v..., [id...]: elements of several values, combined by the region
     FORM_DOT,     // res = dot[axes] a, b [, acc] : type
     FORM_AXISREF, // res = begin m : index                 axes[0]
     FORM_INSIDE,  // res = inside m : bool[m]              axes[0]; or inside @t[idx...] : bool[...]
@@ -251,6 +253,7 @@ enum {
     TRAIT_SCALAR = 1 << 8,
     TRAIT_REGIONS = 1 << 9,
     TRAIT_EFFECT = 1 << 10,
+    TRAIT_FUNCTION = 1 << 11, // its region is a function of elements, not control flow
 };
 
 typedef enum Stage { STAGE_TENSOR, STAGE_NESTS, STAGE_SCHEDULED, STAGE_PLACED, STAGE_COUNT } Stage;
@@ -272,6 +275,8 @@ typedef enum TypeRule {
     RULE_REDUCE,
     RULE_ARGREDUCE,
     RULE_SCAN,
+    RULE_FOLD,
+    RULE_SCANFN,
     RULE_DOT,
     RULE_LOAD,
     RULE_CONVERT,
@@ -449,13 +454,13 @@ typedef struct OpInit {
     uint16_t nin, nres, naxes, nmem, nbinders, ncarry, nregion;
     bool has_else, has_stop;
     Value *const *in;
-    const Type *types;        // nres
+    const Type *types;        // nres; arguments of a function (fold, scanfn) have their dtypes
     const char *const *names; // nres hints, or NULL
     Axis *const *axes;
     const MemRef *mem;
-    const Binder *binder; // `var` is ignored: scalar binders get fresh variables
-    const char *const
-        *arg_names; // hints of the region's arguments (scalar binders, then carried), or NULL
+    const Binder *binder;         // `var` is ignored: scalar binders get fresh variables
+    const char *const *arg_names; // hints of the region's arguments (scalar binders, then carried;
+                                  // the two sides of a function), or NULL
 } OpInit;
 // Carried region arguments take the types of the results (`types`).
 Op *ir_build(Builder *b, const OpInit *init);
@@ -467,6 +472,20 @@ Value *ir_select(Builder *b, Value *c, Value *x, Value *y, const char *hint);
 Value *ir_cmp(Builder *b, CmpKind kind, Value *x, Value *y, const char *hint);
 Value *ir_cast(Builder *b, DType to, Value *x, const char *hint); // x itself when it has that dtype
 Value *ir_reduce(Builder *b, ReduceKind kind, Value *x, AxisSet along, const char *hint);
+// fold (with `id`: one scalar of each value's dtype) or scanfn (id NULL) of n values along the axes
+// in their order, the last fastest. The region is empty: the caller fills it and yields n scalars.
+// Its arguments are n elements of the earlier part, then n of the later.
+Op *ir_fold(Builder *b, int n, Value *const *v, Value *const *id, int naxes, Axis *const *axes,
+            const char *const *names);
+enum { FOLD_VALUES_MAX = 16 };
+int op_fold_values(const Op *op); // of fold and scanfn
+// The operand of an op along axes that has every axis of the operands, an iota only where there is
+// no other; NULL: malformed.
+Value *op_full_operand(const Op *op);
+// What the function of `op` (fold, scanfn) gives for x and y, elementwise in front of the builder's
+// place: out[n].
+void ir_inline_function(Builder *b, Arena *scratch, const Op *op, Value *const *x, Value *const *y,
+                        Value **out);
 Value *ir_dot(Builder *b, Value *x, Value *y, Value *acc, AxisSet along, const char *hint);
 Value *ir_take(Builder *b, Value *x, int n, Axis *const *axes, Value *const *index, Value *fill,
                const char *hint);

@@ -34,6 +34,14 @@ static void vote(NestScan *s, const Op *op, int m) {
     s->votes[i] += t->rank; // a matrix counts more than a vector
 }
 
+static uint32_t combined_words(const Op *op) {
+    bool combines = op->kind == OP_SCAN || op_has(op->kind, TRAIT_FUNCTION);
+    uint32_t words = 0;
+    for (int i = 0; combines && i < op->nres; i++)
+        words += (dtype_bits(op->res[i]->type.dtype) + 31) / 32;
+    return words;
+}
+
 static void nest_scan(void *user, Op *op) {
     NestScan *s = user;
     Nest *n = s->nest;
@@ -44,6 +52,8 @@ static void nest_scan(void *user, Op *op) {
         axes_union(n->axes, op->res[i]->type.axes, &n->axes);
     for (int i = 0; i < op->nin; i++)
         axes_union(n->axes, op->in[i]->type.axes, &n->axes);
+    uint32_t words = combined_words(op);
+    n->words = words > n->words ? words : n->words;
     if (op->kind == OP_DOT && n->ndots++ == 0)
         n->dot = op;
     if (op->kind != OP_LOAD && op->kind != OP_STORE && op->kind != OP_ATOMIC &&
@@ -55,7 +65,7 @@ static void nest_scan(void *user, Op *op) {
 }
 
 Nest nest_of(Op *parallel) {
-    Nest n = {.op = parallel, .contiguous = -1};
+    Nest n = {.op = parallel, .contiguous = -1, .words = 1};
     NestScan s = {.nest = &n};
     for (int i = 0; i < parallel->nbinders; i++)
         if (parallel->binder[i].axis) {
@@ -124,7 +134,7 @@ uint32_t stream_tile(const TargetDesc *target, const Nest *nest, const Axis *axi
     enum { ROWS = 8, CPU_VECTORS = 8, THREADS = 128 };
     bool cpu = target->family == TARGET_CPU;
     if (nest->contiguous != axis->id)
-        return cpu ? 1 : ROWS;
+        return cpu || nest->words > ROWS ? 1 : ROWS / pow2_ceil(nest->words);
     if (cpu)
         return (uint32_t)target->lanes * CPU_VECTORS;
     uint32_t vec = (uint32_t)(target->vec_bytes / nest->elem_bytes);

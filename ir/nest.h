@@ -21,6 +21,7 @@ typedef struct Nest {
     AxisSet axes;   // every axis of a value in it
     AxisSet whole;  // those that nothing binds: held or streamed
     int elem_bytes; // widest access: bytes of the widest element that it loads or stores
+    uint32_t words; // 32-bit registers of what one fold or scan combines; 1 where there is none
     int contiguous; // axis id that walks the innermost dim of most accesses, -1 = none
 } Nest;
 

@@ -48,6 +48,7 @@ _Static_assert(sizeof atomic_kinds / sizeof *atomic_kinds == ATOMIC_COUNT + 1, "
 #define T_U TRAIT_SCALAR
 #define T_G TRAIT_REGIONS
 #define T_X TRAIT_EFFECT
+#define T_F TRAIT_FUNCTION
 
 #define S_T (1 << STAGE_TENSOR)
 #define S_N (1 << STAGE_NESTS)

@@ -21,8 +21,9 @@ typedef struct OpDraft {
     AxisVec axes;
     MemRefVec mems;
     BinderVec binders;
-    StrVec vars, carry; // names of scalar binder variables and carried values
-    TypeVec carry_types, types;
+    StrVec vars, carry, params; // names of scalar binder variables, carried values, arguments of
+                                // a function
+    TypeVec carry_types, param_types, types;
     ValueVec inits, captured;
     MemVec captured_mems;
     AttrVec attrs;
@@ -170,6 +171,25 @@ static void read_args(Parser *p, OpDraft *d) {
     parse_expect(p, ')');
 }
 
+// v, ... [else id, ...] args(%a: f32, ..., %b: f32, ...)
+static void read_fold(Parser *p, OpDraft *d) {
+    read_bracket_axes(p, d);
+    read_refs(p, d);
+    if (parse_take_name(p, "else")) {
+        d->init.has_else = true;
+        read_refs(p, d);
+    }
+    parse_expect_name(p, "args");
+    parse_expect(p, '(');
+    do {
+        vec_push(p->scratch, &d->params, parse_text(p, TOK_VAL, "a value"));
+        parse_expect(p, ':');
+        vec_push(p->scratch, &d->param_types, parse_type(p));
+    } while (parse_take(p, ',') && d->params.len < LIST_MAX);
+    parse_expect(p, ')');
+    d->init.nregion = 1;
+}
+
 static void read_binders(Parser *p, OpDraft *d) {
     bool word = parse_is_name(p, "carry") || parse_is_name(p, "args");
     bool binder = p->tok.kind == TOK_VAL || (p->tok.kind == TOK_NAME && !word) ||
@@ -235,6 +255,9 @@ static void read_operands(Parser *p, OpDraft *d) {
     case FORM_DOT:
         read_bracket_axes(p, d);
         read_refs(p, d);
+        break;
+    case FORM_FOLD:
+        read_fold(p, d);
         break;
     case FORM_AXISREF:
         vec_push(p->scratch, &d->axes, parse_axis(p));
@@ -434,6 +457,9 @@ static void check_names(Parser *p, const OpDraft *d, const Op *op) {
     for (uint32_t i = 0; i < d->carry.len; i++)
         if (op_carry_arg(op, (int)i)->name != d->carry.data[i])
             parse_fail(p, &d->at, "`%%%s` is defined twice", d->carry.data[i]);
+    for (uint32_t i = 0; i < d->params.len; i++)
+        if (r->arg[i]->name != d->params.data[i])
+            parse_fail(p, &d->at, "`%%%s` is defined twice", d->params.data[i]);
 }
 
 static Op *build(Parser *p, Builder *b, OpDraft *d) {
@@ -446,11 +472,17 @@ static Op *build(Parser *p, Builder *b, OpDraft *d) {
         parse_fail(p, &d->at, "%u carried values and %u results", init->ncarry, d->types.len);
         return NULL;
     }
+    if (d->params.len && d->params.len != 2 * d->types.len) {
+        parse_fail(p, &d->at, "%u arguments and %u results", d->params.len, d->types.len);
+        return NULL;
+    }
     StrVec hints = {0};
     for (uint32_t i = 0; i < d->vars.len; i++)
         vec_push(p->scratch, &hints, d->vars.data[i]);
     for (uint32_t i = 0; i < d->carry.len; i++)
         vec_push(p->scratch, &hints, d->carry.data[i]);
+    for (uint32_t i = 0; i < d->params.len; i++)
+        vec_push(p->scratch, &hints, d->params.data[i]);
     init->nin = (uint16_t)d->in.len;
     init->in = d->in.data;
     init->nres = (uint16_t)d->res.len;
@@ -466,6 +498,8 @@ static Op *build(Parser *p, Builder *b, OpDraft *d) {
     Op *op = ir_build(b, init);
     for (int i = 0; i < op->ncarry; i++)
         op_carry_arg(op, i)->type = d->carry_types.data[i];
+    for (uint32_t i = 0; i < d->params.len; i++)
+        op->region[0]->arg[i]->type = d->param_types.data[i];
     check_names(p, d, op);
     if (op->kind == OP_LAUNCH)
         ir_launch_args(p->kernel, op, (int)d->captured_mems.len, d->captured_mems.data,

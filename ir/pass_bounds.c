@@ -3,8 +3,8 @@
 // In and out: stage scheduled. Adds
 //   check = [dims]  to accesses: dims whose index is compared with the tensor's extent, unless it
 //   is proven to lie inside guard = [axes]  to stores: axes whose window end is compared, unless
-//   the tensor's extent already ends the window select(inside a, x, neutral) in front of reductions
-//   and products that would mix padding in
+//   the tensor's extent already ends the window select(inside a, x, neutral) in front of
+//   reductions, products and scans that would mix padding in
 // An absent tensor has extent 0, so accesses to optional tensors are always checked.
 #include <math.h>
 
@@ -208,6 +208,78 @@ static void atomic_bounds(Bounds *b, Op *op) {
     op->in[op->nin - 1] = r;
 }
 
+// Each value of a fold holds its identity in the padding.
+static void fold_bounds(Bounds *b, Op *op) {
+    int n = op_fold_values(op);
+    for (int i = 0; i < op->naxes; i++) {
+        for (int j = 0; j < n && !axis_is_exact(b, op->axes[i]); j++)
+            if (op->in[j] != op->in[n + j])
+                op->in[j] = mask_padding(b, op, op->in[j], op->axes[i], op->in[n + j]);
+    }
+}
+
+// Axes whose padding stands in front of elements: all but the first, which is the slowest.
+static bool scan_mixes(const Bounds *b, const Op *op, int i) {
+    return i > 0 && !axis_is_exact(b, op->axes[i]);
+}
+
+static void scan_bounds(Bounds *b, Op *op) {
+    static const ReduceKind kinds[SCAN_COUNT] = {RED_SUM, RED_PROD, RED_MAX};
+    Value *neutral = reduce_identity(b->k, kinds[op->sub], op->in[0]->type.dtype);
+    for (int i = 0; i < op->naxes; i++)
+        if (scan_mixes(b, op, i))
+            op->in[0] = mask_padding(b, op, op->in[0], op->axes[i], neutral);
+}
+
+static void too_many_values(Bounds *b, const Op *op) {
+    diag_add(b->ctx->diags, DIAG_UNSUPPORTED, op->span,
+             "not supported yet: a scan of %d values along axes whose tiles are not full",
+             op->nres);
+    b->failed = true;
+}
+
+// A function has no neutral element: padding carries a flag, and what has none is skipped.
+//   %s = scanfn[a, b] %x {f}
+//   => %i = inside b; %t, %s = scanfn[a, b] %i, %x {(v, x), (w, y): v && w ? f(x, y) : v ? x : y}
+static void scanfn_bounds(Bounds *b, Op *op) {
+    Builder at = ir_builder_before(b->k, op);
+    at.span = op->span;
+    Value *inside = NULL;
+    for (int i = 0; i < op->naxes; i++) {
+        if (!scan_mixes(b, op, i))
+            continue;
+        Value *in = ir_inside_axis(&at, op->axes[i]);
+        inside = inside ? ir_binary(&at, OP_AND, inside, in, NULL) : in;
+    }
+    int n = op->nres;
+    if (!inside)
+        return;
+    if (n == FOLD_VALUES_MAX) {
+        too_many_values(b, op);
+        return;
+    }
+    Value *v[FOLD_VALUES_MAX] = {inside}, *out[FOLD_VALUES_MAX];
+    const char *names[FOLD_VALUES_MAX] = {NULL};
+    for (int i = 0; i < n; i++) {
+        v[1 + i] = op->in[i];
+        names[1 + i] = op->res[i]->name;
+    }
+    Op *guarded = ir_fold(&at, n + 1, v, NULL, op->naxes, op->axes, names);
+    Value **x = guarded->region[0]->arg, **y = x + n + 1;
+    Builder in = ir_builder_at_end(b->k, guarded->region[0]);
+    ir_inline_function(&in, b->ctx->scratch, op, x + 1, y + 1, out + 1);
+    Value *both = ir_binary(&in, OP_AND, x[0], y[0], NULL);
+    out[0] = ir_binary(&in, OP_OR, x[0], y[0], NULL);
+    IrMap map = ir_map_new(b->ctx->scratch, b->k);
+    for (int i = 1; i <= n; i++) {
+        out[i] = ir_select(&in, both, out[i], ir_select(&in, x[0], x[i], y[i], NULL), NULL);
+        ir_map_value(&map, op->res[i - 1], guarded->res[i]);
+    }
+    ir_yield(&in, n + 1, out, NULL);
+    ir_op_unlink(op);
+    ir_substitute(b->k->body, &map);
+}
+
 static void mixes_unsupported(Bounds *b, Op *op) {
     for (int i = 0; i < op->naxes; i++) {
         if (axis_is_exact(b, op->axes[i]))
@@ -245,7 +317,15 @@ static void op_bounds(void *user, Op *op) {
     case OP_DOT:
         dot_bounds(b, op);
         break;
+    case OP_FOLD:
+        fold_bounds(b, op);
+        break;
     case OP_SCAN:
+        scan_bounds(b, op);
+        break;
+    case OP_SCANFN:
+        scanfn_bounds(b, op);
+        break;
     case OP_ARGREDUCE:
         mixes_unsupported(b, op);
         break;

@@ -218,7 +218,7 @@ static bool is_inside(const Kernel *k, const Value *e, const Axis *a) {
 
 static bool op_is_heavy(const Op *op) {
     return op->kind == OP_DOT || op->kind == OP_REDUCE || op->kind == OP_SCAN ||
-           op->kind == OP_ARGREDUCE;
+           op->kind == OP_ARGREDUCE || op_has(op->kind, TRAIT_FUNCTION);
 }
 
 // Nothing writes the load's tensor before the take.
@@ -283,7 +283,13 @@ static bool can_push(Push *p, Value *v, uint8_t *seen) {
     seen[v->id] = 1;
     if (v->kind == VALUE_IOTA)
         return true;
-    return v->kind == VALUE_OP && can_push_op(p, v->def, seen);
+    if (v->kind != VALUE_OP)
+        return false;
+    if (can_push_op(p, v->def, seen))
+        return true;
+    if (p->heavy == v->def->res[0]) // of several results the one that is wanted
+        p->heavy = v;
+    return false;
 }
 
 // --- computing it ---

@@ -251,9 +251,24 @@ static void spread_region_op(Assign *a, Op *op) {
     }
 }
 
+// The operand with all axes and, of a scan, the results have one layout; the rest its slices.
+static void spread_fold(Assign *a, Op *op) {
+    Value *group[FOLD_VALUES_MAX + 1] = {op_full_operand(op)};
+    int n = 1;
+    for (int i = 0; op->kind == OP_SCANFN && i < op->nres; i++)
+        group[n++] = op->res[i];
+    spread_equal(a, n, group);
+    for (int i = 0; i < op_fold_values(op); i++)
+        give_slice(a, op->in[i], group[0]->type.layout);
+    for (int i = 0; i < op->nres; i++)
+        give_slice(a, op->res[i], group[0]->type.layout);
+}
+
 static void spread_op(void *user, Op *op) {
     Assign *a = user;
-    if (op->nregion > 0) {
+    if (op_has(op->kind, TRAIT_FUNCTION)) {
+        spread_fold(a, op);
+    } else if (op->nregion > 0) {
         spread_region_op(a, op);
     } else if (op->kind == OP_LOAD) {
         spread_access(a, op, op->res[0]);
@@ -451,30 +466,41 @@ static void fix_slices(Assign *a, Op *op, const Layout *full, int skip) {
     }
 }
 
-// A reduction's result is the slice of its operand; who wants another layout converts the result.
+// The result has this layout; who wants another one converts it.
+static void give_result(Assign *a, Op *op, Value *r, const Layout *natural) {
+    const Layout *wanted = r->type.layout;
+    if (!is_tile(r) || wanted == natural)
+        return;
+    r->type.layout = natural;
+    Builder b = op->next ? ir_builder_before(a->k, op->next) : ir_builder_at_end(a->k, op->parent);
+    b.span = op->span;
+    Type t = r->type;
+    t.layout = wanted;
+    Value *in[1] = {r};
+    Op *c = ir_build(&b, &(OpInit){.kind = OP_CONVERT, .nin = 1, .nres = 1, .in = in, .types = &t});
+    IrMap m = ir_map_new(a->ctx->scratch, a->k);
+    ir_map_value(&m, r, c->res[0]);
+    ir_substitute(a->k->body, &m);
+    c->in[0] = r;
+}
+
+// A reduction's result is the slice of its operand.
 static void fix_reduce(Assign *a, Op *op) {
-    for (int i = 0; i < op->nres; i++) {
-        Value *r = op->res[i];
-        if (!is_tile(r))
-            continue;
-        const Layout *natural = slice_to(a, op->in[0]->type.layout, r->type.axes),
-                     *wanted = r->type.layout;
-        if (wanted == natural)
-            continue;
-        r->type.layout = natural;
-        Builder b =
-            op->next ? ir_builder_before(a->k, op->next) : ir_builder_at_end(a->k, op->parent);
-        b.span = op->span;
-        Type t = r->type;
-        t.layout = wanted;
-        Value *in[1] = {r};
-        Op *c =
-            ir_build(&b, &(OpInit){.kind = OP_CONVERT, .nin = 1, .nres = 1, .in = in, .types = &t});
-        IrMap m = ir_map_new(a->ctx->scratch, a->k);
-        ir_map_value(&m, r, c->res[0]);
-        ir_substitute(a->k->body, &m);
-        c->in[0] = r;
-    }
+    const Layout *full = op_full_operand(op)->type.layout;
+    for (int i = 0; i < op->nres; i++)
+        if (is_tile(op->res[i]))
+            give_result(a, op, op->res[i], slice_to(a, full, op->res[i]->type.axes));
+}
+
+static void fix_fold(Assign *a, Op *op) {
+    if (op->kind == OP_FOLD)
+        fix_reduce(a, op);
+    const Layout *full = op->kind == OP_FOLD ? op_full_operand(op)->type.layout : NULL;
+    for (int i = 0; !full && i < op->nres; i++)
+        full = op->res[i]->type.layout;
+    fix_slices(a, op, full, -1);
+    for (int i = 0; op->kind == OP_SCANFN && i < op->nres; i++)
+        give_result(a, op, op->res[i], full);
 }
 
 static void fix_region_op(Assign *a, Op *op) {
@@ -530,6 +556,20 @@ static void widen_debug(Assign *a, Op *op) {
         op->in[0] = v;
 }
 
+// An iota has no layout of its own: a fold of nothing else gets a tile.
+static void widen_fold(Assign *a, Op *op) {
+    Value *full = op_full_operand(op);
+    for (int i = 0; full->kind == VALUE_IOTA && i < op_fold_values(op); i++) {
+        if (op->in[i] != full)
+            continue;
+        Builder b = ir_builder_before(a->k, op);
+        b.span = op->span;
+        Value *inside = ir_inside_axis(&b, full->axis);
+        op->in[i] = ir_select(&b, inside, full, op->in[op->nres + i], NULL);
+        return;
+    }
+}
+
 static bool is_debug(const Op *op) {
     return op->kind == OP_PRINT || op->kind == OP_ASSERT;
 }
@@ -537,13 +577,17 @@ static bool is_debug(const Op *op) {
 static void widen_op(void *user, Op *op) {
     if (is_debug(op))
         widen_debug(user, op);
+    if (op->kind == OP_FOLD)
+        widen_fold(user, op);
     if (op->kind == OP_STORE || op->kind == OP_SCATTER || (op->kind == OP_ATOMIC && op->nres > 0))
         widen_store(user, op);
 }
 
 static void fix_op(void *user, Op *op) {
     Assign *a = user;
-    if (op->nregion > 0) {
+    if (op_has(op->kind, TRAIT_FUNCTION)) {
+        fix_fold(a, op);
+    } else if (op->nregion > 0) {
         fix_region_op(a, op);
     } else if (op->kind == OP_DOT) {
         DotLayouts l = dot_layouts(a, op);

@@ -320,8 +320,10 @@ static void region_share(Simplify *s, Region *r, EntryVec *seen) {
             }
             vec_push(s->scratch, seen, ((Entry){h, op}));
         }
+        // A function of elements takes nothing from outside.
+        EntryVec own = {0};
         for (int i = 0; i < op->nregion; i++)
-            region_share(s, op->region[i], seen);
+            region_share(s, op->region[i], op_has(op->kind, TRAIT_FUNCTION) ? &own : seen);
     }
     seen->len = mark;
 }

@@ -9,6 +9,7 @@
 //   => axis n of N by 1024
 //      %s = for n in 0..%N carry (%a = 0) { %x = load @x[m, n]; %t = reduce.sum[n] %x; %b = add %a,
 //      %t; yield %b } for n in 0..%N { %x = load @x[m, n]; %y = div %x, %s; store @y[m, n], %y }
+#include "ir/fold.h"
 #include "ir/nest.h"
 #include "ir/remark.h"
 #include "lang/base/vec.h"
@@ -67,31 +68,75 @@ static void op_levels(Stream *s) {
         int level = op_level(s, op);
         for (int i = 0; i < op->nres; i++) {
             s->level[op->res[i]->id] = (uint8_t)level;
-            s->along[op->res[i]->id] = op_reduces(op, s->whole);
+            s->along[op->res[i]->id] = op_reduces(op, s->whole) && !op_is_scan(op);
         }
     }
 }
 
-// Ops that the roots need and that extend along the axis, in order; everything else already stands
-// before the loop.
-static void clone_cone(Stream *s, Builder *b, IrMap *map, Op *const *roots, int n) {
+// Ops that the roots of a loop need and that extend along the axis, in order; everything else
+// already stands before the loop. Scans among them carry what came before.
+typedef struct Cone {
+    int n, ncarry;
+    Op **op;
+} Cone;
+
+static bool op_carries(const Stream *s, const Op *op) {
+    return op_is_scan(op) && op_reduces(op, s->whole);
+}
+
+static bool op_is_needed(const Stream *s, const Op *op, const uint8_t *needed) {
+    bool any = false;
+    for (int i = 0; i < op->nres; i++)
+        any |= needed[op->res[i]->id] != 0;
+    return any && !s->along[op->res[0]->id] && axes_has(op->res[0]->type.axes, s->whole->id);
+}
+
+static Cone stream_cone(Stream *s, Op *const *roots, int n) {
     uint8_t *needed = ARENA_ARRAY(s->ctx->scratch, uint8_t, (size_t)s->k->nvalue + 1);
+    Cone c = {0};
     for (int i = 0; i < n; i++)
         for (int j = 0; j < roots[i]->nin; j++)
             needed[roots[i]->in[j]->id] = 1;
     for (Op *op = s->region->last; op; op = op->prev) {
-        bool moves = op->nres == 1 && needed[op->res[0]->id] && !s->along[op->res[0]->id] &&
-                     axes_has(op->res[0]->type.axes, s->whole->id);
-        for (int j = 0; moves && j < op->nin; j++)
+        if (!op_is_needed(s, op, needed))
+            continue;
+        c.n++;
+        c.ncarry += op_carries(s, op) ? op->nres : 0;
+        for (int j = 0; j < op->nin; j++)
             needed[op->in[j]->id] = 1;
     }
-    for (Op *op = s->region->first; op; op = op->next) {
-        bool moves = op->nres == 1 && needed[op->res[0]->id] && !s->along[op->res[0]->id] &&
-                     axes_has(op->res[0]->type.axes, s->whole->id);
-        if (!moves)
+    c.op = ARENA_ARRAY(s->ctx->scratch, Op *, (size_t)c.n + 1);
+    int at = 0;
+    for (Op *op = s->region->first; op; op = op->next)
+        if (op_is_needed(s, op, needed))
+            c.op[at++] = op;
+    return c;
+}
+
+static void cone_carry(Stream *s, const Cone *c, Value **inits, Type *types) {
+    for (int i = 0, at = 0; i < c->n; i++) {
+        if (!op_carries(s, c->op[i]))
             continue;
+        scan_carry(s->k, c->op[i], inits + at, types + at);
+        at += c->op[i]->nres;
+    }
+}
+
+// In the loop, whose carried values from `first` on are the scans'; next: what they carry on.
+static void cone_clone(const Stream *s, const Cone *c, Builder *b, IrMap *map, const Op *loop,
+                       int first, Value **next) {
+    Value *prefix[FOLD_VALUES_MAX];
+    for (int i = 0, at = 0; i < c->n; i++) {
+        Op *op = c->op[i];
         b->span = op->span;
-        ir_clone(b, op, map);
+        if (!op_carries(s, op)) {
+            ir_clone(b, op, map);
+            continue;
+        }
+        for (int j = 0; j < op->nres; j++)
+            prefix[j] = op_carry_arg(loop, first + at + j);
+        scan_tile(b, map, op, op_binder_lo(loop, 0), prefix, next + at);
+        at += op->nres;
     }
 }
 
@@ -143,37 +188,57 @@ static void move_users_behind(Stream *s, Op *loop) {
     }
 }
 
+static bool op_is_reduction(const Op *op) {
+    return op->kind == OP_REDUCE || op->kind == OP_FOLD;
+}
+
+// One more tile for the accumulators of a reduction.
+static void reduce_tile(Builder *b, IrMap *map, Op *red, Value *const *acc, Value **next) {
+    b->span = red->span;
+    Op *part = ir_clone(b, red, map);
+    if (red->kind == OP_FOLD)
+        ir_inline_function(b, map->arena, red, acc, part->res, next);
+    else
+        next[0] = ir_binary(b, reduce_combine((ReduceKind)red->sub), acc[0], part->res[0], NULL);
+}
+
 // One loop for all reductions of a level.
 static void stream_reductions(Stream *s, Op **reds, int n, Op *before) {
     Builder b = ir_builder_before(s->k, before);
     b.span = reds[0]->span;
-    Value **inits = ARENA_ARRAY(s->ctx->scratch, Value *, n);
-    Type *types = ARENA_ARRAY(s->ctx->scratch, Type, n);
+    Cone cone = stream_cone(s, reds, n);
+    int nred = 0;
+    for (int i = 0; i < n; i++)
+        nred += reds[i]->nres;
+    int ncarry = nred + cone.ncarry;
+    Value **inits = ARENA_ARRAY(s->ctx->scratch, Value *, (size_t)ncarry);
+    Value **next = ARENA_ARRAY(s->ctx->scratch, Value *, (size_t)ncarry);
+    Type *types = ARENA_ARRAY(s->ctx->scratch, Type, (size_t)ncarry);
     Axis *tile = stream_axis(s, &b);
-    for (int i = 0; i < n; i++) {
-        types[i] = reds[i]->res[0]->type;
-        inits[i] = reduce_identity(s->k, (ReduceKind)reds[i]->sub, types[i].dtype);
+    for (int i = 0, at = 0; i < n; i++) {
+        for (int j = 0; j < reds[i]->nres; j++, at++) {
+            types[at] = reds[i]->res[j]->type;
+            inits[at] = reds[i]->kind == OP_FOLD
+                            ? reds[i]->in[reds[i]->nres + j]
+                            : reduce_identity(s->k, (ReduceKind)reds[i]->sub, types[at].dtype);
+        }
     }
-    Op *loop = stream_loop(s, &b, tile, n, inits, types);
+    cone_carry(s, &cone, inits + nred, types + nred);
+    Op *loop = stream_loop(s, &b, tile, ncarry, inits, types);
     Builder in = ir_builder_at_end(s->k, loop->region[0]);
     IrMap map = ir_map_new(s->ctx->scratch, s->k);
     ir_map_axis(&map, s->whole, tile);
-    clone_cone(s, &in, &map, reds, n);
-    Value **out = ARENA_ARRAY(s->ctx->scratch, Value *, n);
-    for (int i = 0; i < n; i++) {
-        AxisSet along = axes_none();
-        for (int j = 0; j < reds[i]->naxes; j++)
-            axes_add(&along, reds[i]->axes[j] == s->whole ? tile->id : reds[i]->axes[j]->id);
-        in.span = reds[i]->span;
-        Value *part =
-            ir_reduce(&in, (ReduceKind)reds[i]->sub, ir_mapped(&map, reds[i]->in[0]), along, NULL);
-        out[i] = ir_binary(&in, reduce_combine((ReduceKind)reds[i]->sub), op_carry_arg(loop, i),
-                           part, NULL);
-    }
-    ir_yield(&in, n, out, NULL);
+    cone_clone(s, &cone, &in, &map, loop, nred, next + nred);
     IrMap sub = ir_map_new(s->ctx->scratch, s->k);
-    for (int i = 0; i < n; i++)
-        ir_map_value(&sub, reds[i]->res[0], loop->res[i]);
+    Value *acc[FOLD_VALUES_MAX];
+    for (int i = 0, at = 0; i < n; at += reds[i++]->nres) {
+        for (int j = 0; j < reds[i]->nres; j++) {
+            acc[j] = op_carry_arg(loop, at + j);
+            ir_map_value(&sub, reds[i]->res[j], loop->res[at + j]);
+        }
+        reduce_tile(&in, &map, reds[i], acc, next + at);
+    }
+    ir_yield(&in, ncarry, next, NULL);
     ir_substitute(s->region, &sub);
     for (int i = 0; i < n; i++)
         ir_op_unlink(reds[i]);
@@ -184,15 +249,22 @@ static void stream_stores(Stream *s, Op **stores, int n) {
     Builder b = ir_builder_before(s->k, stores[n - 1]);
     b.span = stores[0]->span;
     Axis *tile = stream_axis(s, &b);
-    Op *loop = stream_loop(s, &b, tile, 0, NULL, NULL);
+    Cone cone = stream_cone(s, stores, n);
+    Value **inits = ARENA_ARRAY(s->ctx->scratch, Value *, (size_t)cone.ncarry + 1);
+    Value **next = ARENA_ARRAY(s->ctx->scratch, Value *, (size_t)cone.ncarry + 1);
+    Type *types = ARENA_ARRAY(s->ctx->scratch, Type, (size_t)cone.ncarry + 1);
+    cone_carry(s, &cone, inits, types);
+    Op *loop = stream_loop(s, &b, tile, cone.ncarry, inits, types);
     Builder in = ir_builder_at_end(s->k, loop->region[0]);
     IrMap map = ir_map_new(s->ctx->scratch, s->k);
     ir_map_axis(&map, s->whole, tile);
-    clone_cone(s, &in, &map, stores, n);
+    cone_clone(s, &cone, &in, &map, loop, 0, next);
     for (int i = 0; i < n; i++) {
         in.span = stores[i]->span;
         ir_clone(&in, stores[i], &map);
     }
+    if (cone.ncarry > 0)
+        ir_yield(&in, cone.ncarry, next, NULL);
     for (int i = 0; i < n; i++)
         ir_op_unlink(stores[i]);
 }
@@ -244,7 +316,7 @@ static Touch op_touch(Op *op, const Mem *mem) {
 static bool op_is_along(const Stream *s, const Op *op) {
     if (uses_axis(op, s->whole) || op_reduces(op, s->whole))
         return true;
-    return op->nres == 1 && axes_has(op->res[0]->type.axes, s->whole->id);
+    return op->nres > 0 && axes_has(op->res[0]->type.axes, s->whole->id);
 }
 
 static bool same_place(const Op *a, const Op *b) {
@@ -270,7 +342,7 @@ static bool may_exchange(const Stream *s, Op *first, Op *second) {
 
 static bool reduces_behind(const Stream *s, const Op *op) {
     for (; op; op = op->next)
-        if (op->kind == OP_REDUCE && op_reduces(op, s->whole))
+        if (op_is_reduction(op) && op_reduces(op, s->whole))
             return true;
     return false;
 }
@@ -299,6 +371,11 @@ static void find_levels(Stream *s) {
     op_levels(s);
 }
 
+// A scan whose slowest axis this is, or along other axes only.
+static bool scans_whole_first(const Stream *s, const Op *op) {
+    return op_is_scan(op) && (op->axes[0] == s->whole || !op_reduces(op, s->whole));
+}
+
 // What this pass cannot stream: other ops along the axis, uses in inner loops, and reading back
 // what the nest wrote.
 static bool stream_refuses(Stream *s) {
@@ -310,11 +387,13 @@ static bool stream_refuses(Stream *s) {
             return stream_unsupported(s, nested.op, "a use in an inner loop");
         bool along = uses_axis(op, s->whole) || op_reduces(op, s->whole);
         bool fine = op_has(op->kind, TRAIT_ELEMENTWISE) || op->kind == OP_LOAD ||
-                    op->kind == OP_STORE || op->kind == OP_REDUCE || op->kind == OP_INSIDE ||
-                    op->kind == OP_ATOMIC || op->kind == OP_SCATTER || op->kind == OP_AXIS ||
-                    op->kind == OP_PRINT || op->kind == OP_ASSERT;
+                    op->kind == OP_STORE || op_is_reduction(op) || op->kind == OP_INSIDE ||
+                    op->kind == OP_ATOMIC || scans_whole_first(s, op) || op->kind == OP_SCATTER ||
+                    op->kind == OP_AXIS || op->kind == OP_PRINT || op->kind == OP_ASSERT;
         if (along && !fine)
             return stream_unsupported(s, op, op_info(op->kind)->text);
+        if (op_carries(s, op) && op->nres == FOLD_VALUES_MAX)
+            return stream_unsupported(s, op, "a scan of so many values");
         if (along && op->kind == OP_ATOMIC && op->nres > 0)
             return stream_unsupported(s, op, "the old values of an atomic");
     }
@@ -337,8 +416,10 @@ static void drop_streamed(Stream *s) {
     uint32_t *uses = ir_count_uses(s->ctx->scratch, s->k);
     for (Op *op = s->region->last, *prev; op; op = prev) {
         prev = op->prev;
-        bool dead = op->nres == 1 && op->nregion == 0 && uses[op->res[0]->id] == 0 &&
+        bool dead = op->nres > 0 && (op->nregion == 0 || op_has(op->kind, TRAIT_FUNCTION)) &&
                     axes_has(op->res[0]->type.axes, s->whole->id);
+        for (int i = 0; i < op->nres; i++)
+            dead &= uses[op->res[i]->id] == 0;
         if (!dead)
             continue;
         for (int i = 0; i < op->nin; i++)
@@ -347,14 +428,27 @@ static void drop_streamed(Stream *s) {
     }
 }
 
+// A fold whose slowest axis is another one: tiles are not in the order of its elements.
+static void split_folds(Stream *s) {
+    for (Op *op = s->region->first, *next; op; op = next) {
+        next = op->next;
+        for (int i = 1; op->kind == OP_FOLD && i < op->naxes; i++)
+            if (op->axes[i] == s->whole) {
+                fold_split(s->k, s->ctx->scratch, op, i);
+                break;
+            }
+    }
+}
+
 static bool region_stream(Stream *s) {
+    split_folds(s);
     if (stream_refuses(s))
         return false;
     for (;;) {
         find_levels(s);
         VEC(Op *) reds = {0};
         for (Op *op = s->region->first; op; op = op->next)
-            if (op->kind == OP_REDUCE && op_reduces(op, s->whole) && s->level[op->res[0]->id] == 0)
+            if (op_is_reduction(op) && op_reduces(op, s->whole) && s->level[op->res[0]->id] == 0)
                 vec_push(s->ctx->scratch, &reds, op);
         if (reds.len == 0)
             break;

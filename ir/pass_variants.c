@@ -12,6 +12,7 @@
 //
 // Guards come in two kinds: *access* (alignment, the contiguous dim, divisible strides: vector
 // width) and *held* (a whole axis of dynamic extent that fits in the registers of a program).
+#include "ir/fold.h"
 #include "ir/nest.h"
 #include "ir/remark.h"
 
@@ -28,6 +29,7 @@ typedef struct Plan {
 
 typedef struct Whole {
     AxisSet dynamic, fixed;
+    uint32_t words;  // Nest.words, the most of all nests
     AxisSet columns; // not contiguous in some nest: never held where the extent is dynamic
 } Whole;
 
@@ -67,11 +69,13 @@ static void find_must_hold(void *user, Op *op) {
         along |= op->axes[i] == m->axis;
     for (int i = 0; i < op->nin; i++)
         uses |= axes_has(op->in[i]->type.axes, m->axis->id);
-    bool streams = op->kind == OP_REDUCE || op->kind == OP_INSIDE || op->kind == OP_AXIS;
+    bool streams = op->kind == OP_REDUCE || op->kind == OP_FOLD || op->kind == OP_INSIDE ||
+                   op->kind == OP_AXIS || (op_is_scan(op) && op->axes[0] == m->axis);
     m->found |= (along && !streams) || (uses && op->parent != m->body);
 }
 
-// Something but elementwise work, reductions and stores is along it, or an inner loop uses it.
+// Something but elementwise work, reductions, scans that begin with it and stores is along it, or
+// an inner loop uses it.
 static bool must_hold(const Op *par, const Axis *a) {
     MustHold m = {.body = par->region[0], .axis = a};
     ir_walk(par->region[0], find_must_hold, &m);
@@ -90,6 +94,7 @@ static bool known_at_launch(const Kernel *k, const Value *v) {
 static bool nest_whole(PassCtx *ctx, Kernel *k, Op *par) {
     Whole *w = ctx->user; // set by kernel_whole for the time of its walk
     Nest n = nest_of(par);
+    w->words = n.words > w->words ? n.words : w->words;
     for (int i = 0; i < n.whole.n; i++) {
         const Axis *a = k->axis[n.whole.id[i]];
         bool contiguous = n.contiguous == a->id || n.ndots > 0;
@@ -272,13 +277,17 @@ static void guard_held(Kernel *k, const Builder *head, AxisSet axes, uint32_t bo
 
 // Held bounds by target: what the registers of a program hold (GPU); a few vectors (CPU, where
 // streaming is as good).
-static int held_bounds(const TargetDesc *t, uint32_t bounds[HELD_MAX]) {
+// What a fold or scan combines takes as many registers more.
+static int held_bounds(const TargetDesc *t, uint32_t words, uint32_t bounds[HELD_MAX]) {
     if (t->family == TARGET_CPU)
         return 0;
     static const uint32_t rows[HELD_MAX] = {256, 1024, 4096, 8192, 16384};
-    for (int i = 0; i < HELD_MAX; i++)
-        bounds[i] = rows[i];
-    return HELD_MAX;
+    int n = 0;
+    while (n < HELD_MAX && (n == 0 || rows[n] * pow2_ceil(words) <= rows[HELD_MAX - 1])) {
+        bounds[n] = rows[n];
+        n++;
+    }
+    return n;
 }
 
 static void variant_specialise(PassCtx *ctx, Kernel *k, const Plan *plan) {
@@ -330,7 +339,7 @@ bool pass_variants(PassCtx *ctx, Kernel *k) {
     Plan plans[2 * (HELD_MAX + 1)];
     int n = 0;
     uint32_t bounds[HELD_MAX];
-    int nheld = w.dynamic.n > 0 ? held_bounds(ctx->target, bounds) : 0;
+    int nheld = w.dynamic.n > 0 ? held_bounds(ctx->target, w.words, bounds) : 0;
     for (int i = 0; i < nheld; i++)
         plans[n++] = (Plan){.vectors = true, .held = bounds[i]};
     plans[n++] = (Plan){.vectors = true};

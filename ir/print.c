@@ -378,6 +378,22 @@ static void put_binders(Printer *p, const Op *op) {
     text_str(&p->t, ")");
 }
 
+static void put_fold(Printer *p, const Op *op) {
+    int n = op_fold_values(op);
+    put_bracket_axes(p, op);
+    put_values(p, n, op->in, " ");
+    if (op->has_else)
+        put_values(p, op->nin - n, op->in + n, " else ");
+    const Region *f = op->nregion ? op->region[0] : NULL;
+    for (int i = 0; f && i < f->narg; i++) {
+        text_str(&p->t, i ? ", " : " args(");
+        print_value(&p->t, f->arg[i]);
+        text_str(&p->t, ": ");
+        put_type(p, f->arg[i]->type);
+    }
+    text_str(&p->t, ")");
+}
+
 static void put_copy(Printer *p, const Op *op) {
     static const char *const words[] = {" ", " to ", " signal "};
     for (int i = 0; i < op->nmem && i < 3; i++) {
@@ -410,6 +426,9 @@ static void put_operands(Printer *p, const Op *op) {
     case FORM_DOT:
         put_bracket_axes(p, op);
         put_values(p, op->nin, op->in, " ");
+        break;
+    case FORM_FOLD:
+        put_fold(p, op);
         break;
     case FORM_AXISREF:
         text_format(&p->t, " %s", op->axes[0]->name);

@@ -254,12 +254,14 @@ static bool verify_captures(Verify *v, const Op *op) {
 
 static bool regions_fit(Verify *v, const Op *op) {
     OpForm form = op_info(op->kind)->form;
-    int want = form == FORM_IF ? 2 : form == FORM_BINDERS ? 1 : 0;
+    int want = form == FORM_IF ? 2 : form == FORM_BINDERS || form == FORM_FOLD ? 1 : 0;
     if (op->nregion != want)
         return verify_fail(v, "%d regions are expected", want);
     for (int i = 0; i < op->nregion; i++) {
         const Region *r = op->region[i];
-        int args = form == FORM_IF ? 0 : scalar_binders(op) + op->ncarry;
+        int args = form == FORM_IF     ? 0
+                   : form == FORM_FOLD ? 2 * op->nres
+                                       : scalar_binders(op) + op->ncarry;
         if (!r || r->owner != op || r->narg != args)
             return verify_fail(v, "a region has the wrong arguments");
     }
@@ -284,8 +286,35 @@ static bool verify_roles(Verify *v, const Op *op) {
     return true;
 }
 
+// A function of elements: elementwise ops on its arguments and constants, so that it can be put
+// into any place.
+static bool verify_function(Verify *v, const Op *op) {
+    const Region *f = op->region[0];
+    for (int i = 0; i < f->narg; i++) {
+        Type t = f->arg[i]->type;
+        if (t.axes.n || t.is_async || t.dtype != op->res[i % op->nres]->type.dtype)
+            return verify_fail(v, "argument %d is not an element of its value", i);
+    }
+    for (const Op *e = f->first; e; e = e->next) {
+        v->op = e;
+        if (e->kind != OP_YIELD && (!op_has(e->kind, TRAIT_ELEMENTWISE) || e->nres != 1))
+            return verify_fail(v, "a function of elements has elementwise ops only");
+        for (int i = 0; i < e->nin; i++) {
+            const Value *x = e->in[i];
+            bool own = (x->kind == VALUE_ARG && x->region == f) ||
+                       (x->kind == VALUE_OP && x->def->parent == f) || x->kind == VALUE_CONST;
+            if (!own)
+                return verify_fail(v, "a function of elements uses a value from outside");
+        }
+    }
+    v->op = op;
+    return true;
+}
+
 static bool verify_regions(Verify *v, const Op *op) {
     if (!regions_fit(v, op))
+        return false;
+    if (op_has(op->kind, TRAIT_FUNCTION) && !verify_function(v, op))
         return false;
     bool grid = op->kind == OP_PARALLEL || op->kind == OP_LAUNCH;
     if (grid && v->inside && v->module->stage >= STAGE_NESTS)

@@ -333,6 +333,7 @@ static bool check_form(Verify *v, const Op *op) {
     case FORM_PLAIN:
         return op->kind != OP_ORDER || op->nin >= 2 || verify_fail(v, "counts are missing");
     case FORM_ALONG:
+    case FORM_FOLD:
     case FORM_DOT:
         return true; // by the type rule
     case FORM_TAKE:
@@ -484,6 +485,8 @@ static bool check_types(Verify *v, const Op *op) {
         want = op->nin - 1;
     if (row->rule == RULE_ARGREDUCE)
         want = op->naxes;
+    if (row->rule == RULE_FOLD || row->rule == RULE_SCANFN)
+        want = op_fold_values(op) ? op_fold_values(op) : 1;
     if (op->nres != want && !(op->kind == OP_ATOMIC && op->nres == 0))
         return verify_fail(v, "%d results are expected", want);
     for (int i = 0; i < op->nres; i++) {

@@ -140,6 +140,56 @@ Test(backend_along, argmax_over_warps, .timeout = 60) {
     unload(&l);
 }
 
+// (a, x) then (b, y) = (a b, b x + y) does not commute: over registers, lanes, warps and an odd
+// factor, as a fold and as a scan.
+static const char fold_odd[] =
+    "tir placed sim-sm_80\n"
+    "layout #t = reg(n:2) lane(n:1, n:8, m:1, 0, 0) warp(n:4, n:16) rep(n:3)\n"
+    "layout #r = lane(0, 0, m:1, 0, 0) warp(0, 0)\n"
+    "kernel k(in @a: u32[2, 96], in @x: u32[2, 96], out @y: u32[2, 96], out @z: u32[2]) {\n"
+    "  axis m in 0..2 by 2; axis n in 0..96 by 96\n"
+    "  launch %pid in 0..1 args(; @a, @x, @y, @z) {entry = \"k_0\", warps = 8, smem = 4096} {\n"
+    "    %a = load @a[m, n] : u32[m, n]#t; %x = load @x[m, n] : u32[m, n]#t\n"
+    "    %p, %h = scanfn[n] %a, %x args(%a1: u32, %x1: u32, %a2: u32, %x2: u32) : u32[m, n]#t, "
+    "u32[m, n]#t {\n"
+    "      %ab = mul %a1, %a2 : u32; %bx = mul %a2, %x1 : u32; %s = add %bx, %x2 : u32; yield %ab, "
+    "%s\n"
+    "    }\n"
+    "    %q, %l = fold[n] %a, %x else 1:u32, 0:u32 args(%b1: u32, %y1: u32, %b2: u32, %y2: u32) : "
+    "u32[m]#r, u32[m]#r {\n"
+    "      %bb = mul %b1, %b2 : u32; %by = mul %b2, %y1 : u32; %t = add %by, %y2 : u32; yield %bb, "
+    "%t\n"
+    "    }\n"
+    "    store @y[m, n], %h {det = [m, n]}; store @z[m], %l {det = [m]}\n"
+    "  }\n}\n";
+
+Test(backend_along, functions_that_do_not_commute, .timeout = 60) {
+    Loaded l = load(fold_odd);
+    uint32_t a[192], x[192], y[192], z[2];
+    for (int i = 0; i < 192; i++) {
+        a[i] = (uint32_t)random_int(1000) | 1;
+        x[i] = (uint32_t)random_int(1000);
+    }
+    void *pa = a, *px = x, *py = y, *pz = z;
+    int64_t row = 96, one = 1;
+    void *args[] = {&pa, &row, &one, &px, &row, &one, &py, &row, &one, &pz, &one};
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        memset(y, 0, sizeof y);
+        memset(z, 0, sizeof z);
+        const char *message = host_launch(l.host, "k_0", args, 1, 0, 4096, 1, seed);
+        cr_assert(!message, "%s", message);
+        for (int m = 0; m < 2; m++) {
+            uint32_t h = 0;
+            for (int n = 0; n < 96; n++) {
+                h = a[m * 96 + n] * h + x[m * 96 + n];
+                cr_assert_eq(y[m * 96 + n], h, "row %d position %d", m, n);
+            }
+            cr_assert_eq(z[m], h, "row %d", m);
+        }
+    }
+    unload(&l);
+}
+
 // Through shared memory, twice in a loop: the scratch area is reused behind a barrier.
 static const char convert_text[] =
     "tir placed sim-sm_80\n"

@@ -251,6 +251,23 @@ Test(frontend_eval, ragged_grid) {
     data_free(&x), data_free(&y), data_free(&s);
 }
 
+// A sum of f16 is f32 and of i8 i32, also by a function; what only chooses stays what it is.
+Test(frontend_eval, functions_of_elements) {
+    enum { N = 4097 };
+    Data h = data_new(DT_F16, 1, N), i = data_new(DT_I8, 1, N), s = data_new(DT_F32, 1, 1),
+         c = data_new(DT_I32, 1, N), top = data_new(DT_F16, 1, N), n = data_new(DT_I64, 1, 1);
+    data_fill(&h, 1);
+    for (int k = 0; k < N; k++)
+        scalar_store(i.t.data, k, scalar_int(DT_I8, 100));
+    run_rule("combined_types",
+             ARGS(arg_of(&h), arg_of(&i), arg_of(&s), arg_of(&c), arg_of(&top), arg_of(&n)));
+    cr_expect_eq(data_at(&s, 0), N);
+    for (int k = 0; k < N; k++)
+        cr_expect(data_int(&c, k) == 100 * (k + 1) && data_at(&top, k) == 1);
+    cr_expect_eq(data_int(&n, 0), N);
+    data_free(&h), data_free(&i), data_free(&s), data_free(&c), data_free(&top), data_free(&n);
+}
+
 Test(frontend_eval, narrow_integers) {
     Data a = data_ints(DT_U8, 3, (int64_t[]){200, 1, 255}),
          b = data_ints(DT_U8, 3, (int64_t[]){100, 2, 255});

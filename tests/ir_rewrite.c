@@ -51,6 +51,55 @@ static Value *load_all(Fixture *f, const char *hint) {
     return ir_load(&f->b, f->x, index, NULL, hint);
 }
 
+// fold[N] of a value and the iota: the later of two where it is greater.
+static Op *build_fold(Fixture *f, Value *v) {
+    Value *in[] = {v, f->N->iota};
+    Value *id[] = {ir_float(f->kernel, DT_F32, 0), ir_index(f->kernel, -1)};
+    Op *op = ir_fold(&f->b, 2, in, id, 1, &f->N, (const char *const[]){"v", "i"});
+    Value **arg = op->region[0]->arg;
+    Builder in_f = ir_builder_at_end(f->kernel, op->region[0]);
+    Value *c = ir_cmp(&in_f, CMP_GT, arg[2], arg[0], "c");
+    Value *out[] = {ir_select(&in_f, c, arg[2], arg[0], "p"),
+                    ir_select(&in_f, c, arg[3], arg[1], "q")};
+    ir_yield(&in_f, 2, out, NULL);
+    return op;
+}
+
+Test(ir_build, functions_of_elements) {
+    Fixture f = fixture_new();
+    Op *op = build_fold(&f, load_all(&f, "x"));
+    Value *x[] = {op->res[0], op->res[1]}, *y[] = {ir_float(f.kernel, DT_F32, 2), f.N->iota};
+    Value *out[2];
+    ir_inline_function(&f.b, f.arena, op, x, y, out);
+    cr_expect(axes_equal(out[0]->type.axes, axes_of(f.M)) && out[1]->type.axes.n == 2);
+    expect_body(&f, "  %x = load @x[M, N] : f32[M, N]\n"
+                    "  %v, %i = fold[N] %x, N else 0.0:f32, -1 args(%a: f32, %a.1: index, %b: f32, "
+                    "%b.1: index) : f32[M], index[M] {\n"
+                    "    %c = cmp.gt %b, %a : bool\n"
+                    "    %p = select %c, %b, %a : f32\n"
+                    "    %q = select %c, %b.1, %a.1 : index\n"
+                    "    yield %p, %q\n"
+                    "  }\n"
+                    "  %c.1 = cmp.gt 2.0:f32, %v : bool[M]\n"
+                    "  %p.1 = select %c.1, 2.0:f32, %v : f32[M]\n"
+                    "  %q.1 = select %c.1, N, %i : index[M, N]\n");
+    arena_free(f.arena);
+}
+
+Test(ir_rewrite, clone_of_a_function_is_closed) {
+    Fixture f = fixture_new();
+    Op *op = build_fold(&f, load_all(&f, "x"));
+    IrMap map = ir_map_new(f.arena, f.kernel);
+    Op *copy = ir_clone(&f.b, op, &map);
+    for (const Op *e = copy->region[0]->first; e; e = e->next)
+        for (int i = 0; i < e->nin; i++)
+            cr_expect(e->in[i]->kind == VALUE_ARG ? e->in[i]->region == copy->region[0]
+                                                  : e->in[i]->def->parent == copy->region[0]);
+    const char *error;
+    cr_expect(ir_verify(f.arena, f.module, &error), "%s", error);
+    arena_free(f.arena);
+}
+
 Test(ir_build, infers_types_and_makes_names_unique) {
     Fixture f = fixture_new();
     Value *v = load_all(&f, "v");

@@ -133,6 +133,35 @@ Test(ir_text, float_constants_read_back) {
     arena_free(f.arena);
 }
 
+static const char folds[] =
+    "  %v = load @x[M, N] : f32[M, N]\n"
+    "  %s, %i = fold[M, N] %v, N else 0.0:f32, -1 args(%a: f32, %j: index, %b: f32, %k: index) : "
+    "f32, index {\n"
+    "    %t = add %a, %b : f32\n"
+    "    yield %t, %k\n"
+    "  }\n"
+    "  %p = scanfn[N] %v args(%d: f32, %e: f32) : f32[M, N] {\n"
+    "    yield %e\n"
+    "  }\n";
+
+Test(ir_text, folds) {
+    expect_same(folds);
+    Fixture f = fixture_new();
+    const char *text = arena_printf(f.arena,
+                                    "tir tensor sm_80\nkernel k(dim M, dim N, %%c: f32, in @x: "
+                                    "f32[%%M, %%N]) {\n%s}\n",
+                                    folds);
+    const char *generic = reprint(&f, text, (IrPrintOptions){.generic = true});
+    cr_expect(strstr(generic, "\"fold\"[M, N]"));
+    cr_expect_str_eq(reprint(&f, generic, (IrPrintOptions){0}), text);
+    arena_free(f.arena);
+    expect_error("tir tensor sm_80\nkernel k(dim M) {\n%a = scanfn[M] M args(%b: index) : "
+                 "index[M] {\nyield %b\n}\n}\n",
+                 "3:6: 1 arguments and 1 results");
+    expect_error("tir tensor sm_80\nkernel k(dim M) {\n%a = scanfn[M] M : index[M] {\n}\n}\n",
+                 "3:18: `args` is expected");
+}
+
 Test(ir_text, forms) {
     expect_same("  require true {msg = \"a \\\"b\\\"\\n\\x01\"}\n");
     expect_same("  @t = temp {zero = true} : f32[%M, 4]\n  store @t[M, 0], 1.0:f32\n");

@@ -145,6 +145,38 @@ Test(ir_verify, control) {
     tensor("for %i in 0..4 {\nyield %i\n}", "0 values are expected");
 }
 
+Test(ir_verify, functions) {
+#define FOLD(values, ids, type, body)                                                              \
+    "%v = load @x[M, N] : f32[M, N]\n%r = fold[N] " values " else " ids                            \
+    " args(%a: f32, %b: f32) : " type " {\n" body "\n}"
+    tensor(FOLD("%v", "0.0:f32", "f32[M]", "%s = add %a, %b : f32\nyield %s"), NULL);
+    tensor(FOLD("%v", "0.0:f32", "f32[M]", "yield 1.0:f32"), NULL);
+    tensor(FOLD("%v", "0.0:f32", "f32[M, N]", "yield %a"), "the result has other axes");
+    tensor(FOLD("%v", "0", "f32[M]", "yield %a"),
+           "an identity is not a scalar of its value's type");
+    tensor(FOLD("%v", "%v", "f32[M]", "yield %a"), "an identity is not a scalar");
+    tensor(FOLD("%v", "0.0:f32, 1.0:f32", "f32[M]", "yield %a"), "each value needs an identity");
+    tensor(FOLD("%c", "0.0:f32", "f32", "yield %a"), "the axes are not those of the operands");
+    tensor(FOLD("%v", "%c", "f32[M]", "yield %a"), NULL);
+    tensor(FOLD("%v", "0.0:f32", "f32[M]", "yield %c"), "uses a value from outside");
+    tensor(FOLD("%v", "0.0:f32", "f32[M]", "%s = add %a, %c : f32\nyield %s"),
+           "uses a value from outside");
+    tensor(FOLD("%v", "0.0:f32", "f32[M]", "%s = load @x[0, 0] : f32\nyield %s"),
+           "a function of elements has elementwise ops only");
+    tensor(FOLD("%v", "0.0:f32", "f32[M]", "yield 1"), "another type is carried");
+    tensor(FOLD("%v", "0.0:f32", "f32[M]", "yield %a, %b"), "1 values are expected");
+    tensor(FOLD("%v", "0.0:f32", "f32[M]", "%s = add %a, %b : f32"), "does not end in `yield`");
+    tensor("%v = load @x[M, N] : f32[M, N]\n%r = fold[N] %v else 0.0:f32 args(%a: f32, %b: i32) : "
+           "f32[M] {\nyield %a\n}",
+           "argument 1 is not an element of its value");
+    tensor("%r, %q = scanfn[M, N] M, N args(%a: index, %b: index, %d: index, %e: index) : "
+           "index[M, N], index[M, N] {\nyield %a, %b\n}",
+           "no operand has all axes");
+    tensor("%r = scanfn[M] M args(%a: index, %b: index) : index[M] {\nyield %b\n}\n"
+           "%q = neg %a : index",
+           "%a is not defined in front");
+}
+
 Test(ir_verify, stages) {
     verify_body("nests", "%a = load @x[M, N] : f32[M, N]", "`load` is outside of a parallel");
     verify_body("nests", "%a = neg M : index[M]", "a tile outside of a parallel");

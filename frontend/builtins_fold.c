@@ -1,0 +1,273 @@
+/* `reduce` and `scan` with a function of the text: the ops fold and scanfn.
+ *
+ * Input: a value or a tuple of values, a fn of two such, for `reduce` its identity. Output: a Val
+ * of the same shape. The types of the elements are those that the function gives back: they start
+ * as the values' own and are widened until it does (a sum of f16 is f32, the larger of two stays
+ * f16).
+ */
+#include "frontend/builtins.h"
+
+#include "ir/eval.h"
+
+#include <math.h>
+
+enum { TUPLE_MAX = 8, WIDENINGS_MAX = 3 };
+
+typedef struct FoldCall {
+    BuiltinCall *c;
+    bool scan, tuple;
+    uint32_t n;
+    Val v[TUPLE_MAX], id[TUPLE_MAX];
+    DType type[TUPLE_MAX];
+    AxisSet axes; /* of all values */
+} FoldCall;
+
+/* A value or the values of a tuple; false after a report. */
+static bool fold_items(Fe *fe, Val v, Span span, Val *out, uint32_t *n) {
+    *n = v.kind == VAL_TUPLE ? v.n : 1;
+    if (*n > TUPLE_MAX) {
+        fe_error(fe, DIAG_TUPLE, span, "a tuple of %u: at most %d values are combined", *n,
+                 TUPLE_MAX);
+        return false;
+    }
+    bool ok = true;
+    for (uint32_t i = 0; i < *n; i++) {
+        out[i] = val_force(fe, v.kind == VAL_TUPLE ? v.items[i] : v, span);
+        ok &= val_ok(out[i]);
+    }
+    return ok;
+}
+
+static bool fold_fn(Fe *fe, FoldCall *f) {
+    Val fn = f->c->arg[1];
+    if (fn.kind == VAL_FN && fn.fn.decl->fn.params.len == 2 && fn.fn.decl->fn.axes.len == 0)
+        return true;
+    const char *name = f->c->row->name;
+    Diag *d = fe_error(fe, DIAG_TYPE_MISMATCH, builtin_span(f->c, 1),
+                       "`%s` needs a fn of two values or tuples without axes, this is %s", name,
+                       fn.kind == VAL_FN ? "another one" : val_text(fe, fn));
+    if (fn.kind == VAL_FN)
+        diag_note(fe->diags, d, fn.fn.decl->name.span, "`%s` is declared here",
+                  fn.fn.decl->name.text);
+    return false;
+}
+
+static bool fold_identity(Fe *fe, FoldCall *f) {
+    uint32_t n;
+    Span span = builtin_span(f->c, 2);
+    if (!fold_items(fe, f->c->arg[2], span, f->id, &n))
+        return false;
+    if (n != f->n || (f->c->arg[2].kind == VAL_TUPLE) != f->tuple) {
+        fe_error(fe, DIAG_TUPLE, span, "the identity of %u value%s has %u", f->n,
+                 f->n == 1 ? "" : "s", n);
+        return false;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (f->id[i].axes.n == 0)
+            continue;
+        fe_error(fe, DIAG_NOT_SCALAR, span, "an identity is a scalar, this is %s",
+                 val_text(fe, f->id[i]));
+        return false;
+    }
+    return true;
+}
+
+static bool fold_axes(Fe *fe, FoldCall *f) {
+    Val all = {.kind = VAL_VALUE};
+    for (uint32_t i = 0; i < f->n; i++)
+        if (!val_union(fe, all, f->v[i], f->c->e->span, &all.axes))
+            return false;
+    f->axes = all.axes;
+    for (int i = 0; i < f->c->naxes; i++) {
+        if (axes_has(f->axes, f->c->axis[i]->id))
+            continue;
+        Diag *d = fe_error(fe, DIAG_NO_SUCH_AXIS, f->c->e->call.axes.data[i].span,
+                           "`%s` along `%s`, which the value does not have: its axes are %s",
+                           f->c->row->name, f->c->axis[i]->name,
+                           f->axes.n ? axes_text(fe, f->axes) : "none");
+        diag_note(fe->diags, d, builtin_span(f->c, 0), "the value is here");
+        return false;
+    }
+    return true;
+}
+
+/* The types to start with: a literal's is its identity's. */
+static void fold_types(FoldCall *f) {
+    for (uint32_t i = 0; i < f->n; i++) {
+        Val v = f->v[i];
+        if (v.kind == VAL_LITERAL && !f->scan && f->id[i].kind != VAL_LITERAL)
+            v = f->id[i];
+        bool is_float = v.is_float || (!f->scan && f->id[i].is_float);
+        f->type[i] = v.kind != VAL_LITERAL ? val_dtype(v) : is_float ? DT_F32 : DT_INDEX;
+    }
+}
+
+/* Operands in the element types; one of them has all axes. */
+static bool fold_operands(Fe *fe, FoldCall *f, Value **in, Value **id) {
+    bool full = false, ok = true;
+    for (uint32_t i = 0; i < f->n; i++) {
+        Span span = builtin_span(f->c, 0);
+        Val v = val_with_axes(val_cast(fe, f->v[i], f->type[i], span), f->v[i].axes);
+        in[i] = val_spread(fe, v, span);
+        full |= axes_equal(in[i]->type.axes, f->axes);
+        if (f->scan)
+            continue;
+        Val e = val_coerce(fe, f->id[i], f->type[i], false, builtin_span(f->c, 2), "the identity");
+        ok &= val_ok(e);
+        id[i] = e.v;
+    }
+    if (!full)
+        in[0] = val_spread(fe, val_with_axes(in[0], f->axes), builtin_span(f->c, 0));
+    return ok;
+}
+
+static Val fold_argument(Fe *fe, const FoldCall *f, Value *const *arg) {
+    if (!f->tuple)
+        return val_of(arg[0]);
+    Val t = {.kind = VAL_TUPLE, .n = f->n, .items = ARENA_ARRAY(fe->arena, Val, f->n)};
+    for (uint32_t i = 0; i < f->n; i++)
+        t.items[i] = val_of(arg[i]);
+    return t;
+}
+
+/* The function's body has become ops on single elements. */
+static bool body_is_elementwise(Fe *fe, const FoldCall *f, const Op *op) {
+    for (const Op *e = op->region[0]->first; e; e = e->next) {
+        if (op_has(e->kind, TRAIT_ELEMENTWISE) && e->nres == 1)
+            continue;
+        Diag *d =
+            fe_error(fe, DIAG_UNSUPPORTED, e->span,
+                     "`%s` with a function that does more than compute element by element: not "
+                     "supported yet",
+                     f->c->row->name);
+        diag_note(fe->diags, d, builtin_span(f->c, 1), "the function is given here");
+        return false;
+    }
+    return true;
+}
+
+static bool widens(DType from, DType to) {
+    if (from == DT_BOOL || to == DT_BOOL)
+        return false;
+    if (dtype_is_float(from) && dtype_is_float(to))
+        return dtype_bits(to) > dtype_bits(from);
+    return dtype_is_integer(from) && dtype_is_integer(to) && dtype_bits(to) >= dtype_bits(from) &&
+           (to == DT_INDEX || dtype_is_signed(from) == dtype_is_signed(to));
+}
+
+/* What the function gives for elements of the types: builds its body and yields; *widened where a
+ * type was too narrow and another attempt is needed. */
+static bool fold_body(Fe *fe, FoldCall *f, Op *op, bool *widened) {
+    const Region *r = op->region[0];
+    Val args[2] = {fold_argument(fe, f, r->arg), fold_argument(fe, f, r->arg + f->n)};
+    Val got[TUPLE_MAX];
+    uint32_t n;
+    Span span = builtin_span(f->c, 1);
+    fe->hint = NULL;
+    Val result = fn_apply(fe, f->c->arg[1].fn, 2, args, span);
+    if (!val_ok(result) || !fold_items(fe, result, span, got, &n))
+        return false;
+    if (n != f->n || (result.kind == VAL_TUPLE) != f->tuple) {
+        fe_error(fe, DIAG_TUPLE, span, "the function gives %s for %u value%s", val_text(fe, result),
+                 f->n, f->n == 1 ? "" : "s");
+        return false;
+    }
+    Value *out[TUPLE_MAX];
+    *widened = false;
+    for (uint32_t i = 0; i < n; i++) {
+        DType to = got[i].kind == VAL_LITERAL ? f->type[i] : val_dtype(got[i]);
+        bool wider = widens(f->type[i], to) && to != f->type[i];
+        if (to != f->type[i] && !wider) {
+            Diag *d =
+                fe_error(fe, DIAG_TYPE_MISMATCH, span, "the function gives %s where it takes %s",
+                         dtype_name(to), dtype_name(f->type[i]));
+            diag_hint(fe->diags, d, "what it gives has to be what it takes: convert with `as`");
+            return false;
+        }
+        *widened |= wider;
+        f->type[i] = to;
+        out[i] = *widened ? NULL : val_cast(fe, got[i], to, span);
+    }
+    if (*widened)
+        return true;
+    if (!body_is_elementwise(fe, f, op))
+        return false;
+    ir_yield(&fe->b, (int)n, out, NULL);
+    return true;
+}
+
+static Op *fold_attempt(Fe *fe, FoldCall *f, bool *widened) {
+    Value *in[TUPLE_MAX], *id[TUPLE_MAX];
+    if (!fold_operands(fe, f, in, id))
+        return NULL;
+    fe->b.span = f->c->e->span;
+    Op *op = ir_fold(&fe->b, (int)f->n, in, f->scan ? NULL : id, f->c->naxes, f->c->axis,
+                     f->tuple ? NULL : &f->c->hint);
+    Builder outer = fe->b;
+    fe->b = ir_builder_at_end(fe->kernel, op->region[0]);
+    bool ok = fold_body(fe, f, op, widened);
+    fe->b = outer;
+    if (ok && !*widened)
+        return op;
+    ir_op_unlink(op);
+    return NULL;
+}
+
+static Scalar scalar_of(const Value *v) {
+    if (dtype_is_float(v->type.dtype))
+        return (Scalar){.dtype = v->type.dtype, .u.f = v->u.f};
+    return (Scalar){.dtype = v->type.dtype, .u.i = v->u.i};
+}
+
+static const char *scalars_text(Fe *fe, const Scalar *s, uint32_t n) {
+    const char *text = "";
+    for (uint32_t i = 0; i < n; i++) {
+        double x = scalar_to_f64(s[i]);
+        const char *one = isnan(x) ? "nan" : arena_printf(fe->arena, "%g", x);
+        text = arena_printf(fe->arena, "%s%s%s", text, i ? ", " : "", one);
+    }
+    return n == 1 ? text : arena_printf(fe->arena, "(%s)", text);
+}
+
+/* Padding holds the identity, and meets itself: f(id, id) has to be id. */
+static bool check_identity(Fe *fe, const FoldCall *f, const Op *op) {
+    Scalar id[TUPLE_MAX], got[TUPLE_MAX];
+    for (uint32_t i = 0; i < f->n; i++) {
+        const Value *v = op->in[f->n + i];
+        if (v->kind != VALUE_CONST)
+            return true;
+        id[i] = scalar_of(v);
+    }
+    if (!eval_function(fe->arena, op, id, id, got))
+        return true;
+    for (uint32_t i = 0; i < f->n; i++) {
+        double a = scalar_to_f64(id[i]), b = scalar_to_f64(got[i]);
+        if (a == b || (isnan(a) && isnan(b)))
+            continue;
+        fe_error(fe, DIAG_BAD_IDENTITY, builtin_span(f->c, 2),
+                 "this is no identity: the function makes %s of it and itself",
+                 scalars_text(fe, got, f->n));
+        return false;
+    }
+    return true;
+}
+
+Val builtin_fold(Fe *fe, BuiltinCall *c) {
+    FoldCall f = {.c = c, .scan = c->id == BUILTIN_SCANFN, .tuple = c->arg[0].kind == VAL_TUPLE};
+    if (!fold_items(fe, c->arg[0], builtin_span(c, 0), f.v, &f.n) || !fold_fn(fe, &f) ||
+        !fold_axes(fe, &f) || (!f.scan && !fold_identity(fe, &f)))
+        return val_poison();
+    fold_types(&f);
+    Op *op = NULL;
+    bool widened = true;
+    for (int i = 0; i < WIDENINGS_MAX && widened; i++) {
+        widened = false;
+        op = fold_attempt(fe, &f, &widened);
+    }
+    if (widened)
+        fe_error(fe, DIAG_TYPE_MISMATCH, builtin_span(c, 1),
+                 "the function gives wider types for every type that it is given");
+    if (!op || (!f.scan && !check_identity(fe, &f, op)))
+        return val_poison();
+    return fold_argument(fe, &f, op->res);
+}
