@@ -11,7 +11,7 @@
 // Ids that no program alone shows.
 static const char *const without[][2] = {
     {"bad-utf8", "its bytes are no text: tests/lang_scan.c"},
-    {"file-size", "256 MiB: driver/compile.c"},
+    {"file-size", "256 MiB: below"},
     {"too-deep", "a thousand brackets: tests/corpus/diag/calls.txt, tests/lang_parse.c"},
     {"ambiguous", "needs modules of one's own: tests/frontend_golden.c"},
     {"bad-define", "needs -D: tests/frontend_golden.c"},
@@ -26,16 +26,16 @@ static const char *const without[][2] = {
     {"bad-ir", "text of the IR: below"},
     {"bad-warning", "needs an option: below"},
     {"not-deterministic", "needs an option: tests/driver_checks.c"},
-    {"undetermined", "--check: tests/eval_check.c"},
-    {"segments", "--check: tests/eval_check.c"},
-    {"index-overflow", "--check: tests/eval_check.c"},
-    {"never-written", "--check: tests/eval_check.c"},
-    {"division-by-zero", "--check: tests/eval_check.c"},
-    {"wraps", "--check: tests/eval_check.c"},
-    {"shift-width", "--check: tests/eval_check.c"},
-    {"nan-to-integer", "--check: tests/eval_check.c"},
-    {"outside", "--check: tests/eval_check.c"},
-    {"partly-written", "--check: tests/eval_check.c"},
+    {"undetermined", "--check: tests/driver_checks.c"},
+    {"segments", "--check: tests/driver_checks.c"},
+    {"index-overflow", "--check: tests/driver_checks.c"},
+    {"never-written", "--check: tests/driver_checks.c"},
+    {"division-by-zero", "--check: tests/driver_checks.c"},
+    {"wraps", "--check: tests/driver_checks.c"},
+    {"shift-width", "--check: tests/driver_checks.c"},
+    {"nan-to-integer", "--check: tests/driver_checks.c"},
+    {"outside", "--check: tests/driver_checks.c"},
+    {"partly-written", "--check: tests/driver_checks.c"},
     {"internal", "no text should give it"},
     {"unsupported", "what it is about changes"},
 };
@@ -114,6 +114,11 @@ Test(explain_error, options) {
              "bad-schedule");
     options.warnings = flags;
     check_id(options, source, "bad-warning");
+    // Its length alone is looked at.
+    options = options_of();
+    FuseResult *r = fuse_compile(&options, "t.fk", source, (size_t)1 << 32);
+    cr_expect(gives_only(fuse_result_messages(r), "file-size"), "%s", fuse_result_messages(r));
+    fuse_result_free(r);
     cr_expect_null(fuse_explain_error("no-such"));
     cr_expect_null(fuse_explain_title("no-such"));
     cr_expect_null(fuse_explain_example("no-such", true));
