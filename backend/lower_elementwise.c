@@ -86,6 +86,18 @@ static unsigned op_flags(const Lower *l, const Op *op) {
     return flags;
 }
 
+static Lane asm_element(Lower *l, const Op *op, const Lane *x) {
+    Target *t = l->t;
+    DType types[4] = {op->res[0]->type.dtype};
+    if (!t->ops->text) {
+        target_fail(t, "this is PTX, which only a GPU runs");
+        return t->ops->splat(t, (Uni){LLVMGetUndef(target_type(t, types[0]))});
+    }
+    for (int i = 0; i < op->nin && i < 3; i++)
+        types[1 + i] = op->in[i]->type.dtype;
+    return t->ops->text(t, op_attr_str(op, ATTR_msg), op->nin, types, x);
+}
+
 // One register of the result from one of each operand.
 static Lane element(Lower *l, const Op *op, unsigned flags, const Lane *x) {
     Target *t = l->t;
@@ -93,6 +105,8 @@ static Lane element(Lower *l, const Op *op, unsigned flags, const Lane *x) {
     Lane out = {NULL};
     if (op->kind == OP_SELECT)
         return t->ops->select(t, x[0], x[1], x[2]);
+    if (op->kind == OP_ASM)
+        return asm_element(l, op, x);
     if (op->kind == OP_BITCAST)
         return t->ops->bitcast(t, from, to, x[0]);
     if (op->kind == OP_CAST) {
@@ -117,7 +131,7 @@ static void lower_scalar(Lower *l, const Op *op, unsigned flags) {
     }
     Tile *tile = lower_result(l, op->res[0]);
     // Integers are scalars in every target: no detour through lanes.
-    if (is_int && op->kind != OP_CAST && op->kind != OP_BITCAST) {
+    if (is_int && op->kind != OP_CAST && op->kind != OP_BITCAST && op->kind != OP_ASM) {
         Lane r = op->kind == OP_SELECT
                      ? arith_select(t, x[0], x[1], x[2])
                      : arith_generic(t, op->kind, op->sub, op->in[0]->type.dtype, flags, x);

@@ -130,6 +130,8 @@ typedef struct TargetOps {
     // n registers at once, so that pairs can be converted by one instruction.
     void (*cast)(Target *t, DType from, DType to, int n, const Lane *in, Lane *out);
     Lane (*bitcast)(Target *t, DType from, DType to, Lane x);
+    // Assembler text: $0 is the result, $1 to $n the values; types[1 + n]. NULL: there is none.
+    Lane (*text)(Target *t, const char *text, int n, const DType *types, const Lane *x);
 
     // --- global memory ---
     // out[access.width] registers; where pred is false they are fill[i] (fill NULL, or fill[i].v

@@ -296,9 +296,11 @@ static bool call_axes(Fe *fe, BuiltinCall *c) {
 }
 
 /* Texts and types are looked at by their builders. */
-static bool is_value(const BuiltinCall *c, uint32_t i, const Expr *e) {
+static bool is_value(Fe *fe, const BuiltinCall *c, uint32_t i, const Expr *e) {
     Family family = c->row->family;
     bool asserts = family == FAMILY_ASSERT || family == FAMILY_STATIC_ASSERT;
+    if (family == FAMILY_ASM)
+        return i > 0 && !(i > 1 && i + 1 == c->n && builtin_names_type(fe, e));
     if (family == FAMILY_PRINT)
         return i > 0;
     return i == 0 || (family != FAMILY_BITCAST && !(asserts && e->kind == EXPR_STRING));
@@ -310,7 +312,7 @@ static bool call_values(Fe *fe, BuiltinCall *c) {
                  c->row->family == FAMILY_ATOMIC_CAS;
     for (uint32_t i = 0; !whole && i < c->n; i++) {
         const Expr *e = c->e->call.args.data[i].value;
-        if (!is_value(c, i, e))
+        if (!is_value(fe, c, i, e))
             continue;
         c->arg[i] = c->row->family == FAMILY_FOLD ? expr_any(fe, e) : expr_value(fe, e);
         ok &= val_ok(c->arg[i]);
@@ -360,6 +362,8 @@ static Val dispatch(Fe *fe, BuiltinCall *c) {
         return builtin_rand(fe, c);
     case FAMILY_RANDBITS:
         return builtin_randbits(fe, c);
+    case FAMILY_ASM:
+        return builtin_asm(fe, c);
     case FAMILY_BITCAST:
         return builtin_bitcast(fe, c);
     case FAMILY_ATOMIC_CAS:

@@ -26,6 +26,7 @@ typedef enum Family {
     FAMILY_RAND,
     FAMILY_RANDBITS,
     FAMILY_BITCAST,
+    FAMILY_ASM,
     FAMILY_ATOMIC_CAS,
     FAMILY_ASSERT,
     FAMILY_STATIC_ASSERT,
@@ -74,6 +75,9 @@ bool builtin_integer(Fe *fe, BuiltinCall *c, uint32_t i);
 DType builtin_type(Fe *fe, const BuiltinCall *c, uint32_t i);
 
 /* Families on bits (builtins_raw.c). */
+/* Whether an argument is the name of an element type. */
+bool builtin_names_type(Fe *fe, const Expr *e);
+Val builtin_asm(Fe *fe, BuiltinCall *c);
 Val builtin_bitcast(Fe *fe, BuiltinCall *c);
 Val builtin_randbits(Fe *fe, BuiltinCall *c);
 Val builtin_rand(Fe *fe, BuiltinCall *c);

@@ -35,6 +35,89 @@ static Val literal_bits(Fe *fe, const BuiltinCall *c, DType to) {
     return val_coerce(fe, v, from, true, builtin_span(c, 0), "the value");
 }
 
+/* $0 is the result, $1 to $n the values; the result has to be there. */
+static bool check_text(Fe *fe, const Expr *e, uint32_t n) {
+    bool result = false;
+    if (e->kind != EXPR_STRING) {
+        fe_error(fe, DIAG_TYPE_MISMATCH, e->span, "`asm` begins with a string");
+        return false;
+    }
+    for (uint32_t i = 0; i < e->string.len; i++) {
+        const char *c = &e->string.data[i];
+        if (*c != '$' && *c != '\0')
+            continue;
+        bool known = *c == '$' && c[1] >= '0' && c[1] <= '9' && (uint32_t)(c[1] - '0') <= n &&
+                     !(c[2] >= '0' && c[2] <= '9');
+        if (!known) {
+            fe_error(fe, DIAG_ARGUMENT_COUNT, e->span,
+                     "in the text of `asm` stand `$0`, the result, and `$1` to `$%u`, the values",
+                     n);
+            return false;
+        }
+        result |= c[1] == '0';
+    }
+    if (!result)
+        fe_error(fe, DIAG_ARGUMENT_COUNT, e->span,
+                 "the text of `asm` does not set `$0`, its result");
+    return result;
+}
+
+static bool is_register(DType t) {
+    return t != DT_BOOL && dtype_bits(t) >= 16;
+}
+
+bool builtin_names_type(Fe *fe, const Expr *e) {
+    if (e->kind != EXPR_NAME || e->name.module.text)
+        return false;
+    const Entry *entry = scope_find(fe, e->name.name.text);
+    return entry ? entry->kind == ENTRY_TYPE : dtype_parse_cstr(e->name.name.text) != DT_NONE;
+}
+
+/* asm("text", x, ...) has the type of x, asm("text", x, ..., T) the type T. */
+Val builtin_asm(Fe *fe, BuiltinCall *c) {
+    bool typed = c->n > 2 && builtin_names_type(fe, c->e->call.args.data[c->n - 1].value);
+    uint32_t n = c->n - 1 - typed;
+    if (n > 3) {
+        fe_error(fe, DIAG_ARGUMENT_COUNT, c->e->span, "`asm` takes at most three values");
+        return val_poison();
+    }
+    if (!check_text(fe, c->e->call.args.data[0].value, n))
+        return val_poison();
+    Value *in[3];
+    AxisSet axes = axes_none();
+    for (uint32_t i = 0; i < n; i++) {
+        Val v = val_settle(fe, c->arg[i + 1]);
+        if (!is_register(val_dtype(v))) {
+            Diag *d =
+                fe_error(fe, DIAG_TYPE_MISMATCH, builtin_span(c, i + 1),
+                         "`asm` takes values of 16, 32 or 64 bits, this is %s", val_text(fe, v));
+            diag_hint(fe->diags, d, "write `%s`", cast_text(fe, builtin_span(c, i + 1), DT_U32));
+            return val_poison();
+        }
+        if (!val_union(fe, v, (Val){.kind = VAL_VALUE, .axes = axes}, c->e->span, &axes))
+            return val_poison();
+        in[i] = val_spread(fe, v, builtin_span(c, i + 1));
+    }
+    DType to = typed ? builtin_type(fe, c, c->n - 1) : in[0]->type.dtype;
+    if (!is_register(to)) {
+        fe_error(fe, DIAG_TYPE_MISMATCH, c->e->span,
+                 "`asm` gives a value of 16, 32 or 64 bits, %s is none", dtype_name(to));
+        return val_poison();
+    }
+    Type type = type_tile(to, axes);
+    const Expr *text = c->e->call.args.data[0].value;
+    fe->b.span = c->e->span;
+    Op *op = ir_build(&fe->b, &(OpInit){.kind = OP_ASM,
+                                        .nin = (uint16_t)n,
+                                        .in = in,
+                                        .nres = 1,
+                                        .types = &type,
+                                        .names = &c->hint});
+    op_set_str(fe->kernel, op, ATTR_msg,
+               arena_strndup(fe->arena, text->string.data, text->string.len));
+    return val_of(op->res[0]);
+}
+
 static bool has_bits(DType t) {
     return t != DT_BOOL && !dtype_is_packed(t);
 }

@@ -221,6 +221,8 @@ static void eval_op(Eval *e, const Op *op) {
     case OP_RAND:
         eval_elementwise(e, op);
         return;
+    case OP_ASM:
+        eval_fail(e, op, "is PTX, which only a GPU runs");
     case OP_TAKE:
         eval_take(e, op);
         return;

@@ -478,6 +478,8 @@ static bool check_types(Verify *v, const Op *op) {
     if (op->kind == OP_REQUIRE || op->kind == OP_WHEN || op->kind == OP_ASSERT)
         if (op->in[0]->type.dtype != DT_BOOL)
             return verify_fail(v, "the condition is not a bool");
+    if (op->kind == OP_ASM && (op->nin < 1 || op->nin > 3 || !op_attr_str(op, ATTR_msg)))
+        return verify_fail(v, "a text and one to three operands are expected");
     if (row->rule == RULE_CARRY || row->rule == RULE_NONE)
         return row->rule == RULE_CARRY || op->nres == 0 || verify_fail(v, "the op has no result");
     int want = 1;

@@ -126,3 +126,32 @@ Test(e2e_builtins, randint) {
 Test(e2e_builtins, ptx) {
     free(corpus_ptx(&builtins, NULL));
 }
+
+static const Corpus assembler = {.file = "assembler.fk"};
+
+Test(e2e_builtins, assembler_for_gpus) {
+    char *ptx = corpus_ptx(&assembler, NULL);
+    cr_expect(strstr(ptx, "cvt.rni.s32.f32 %r"));
+    free(ptx);
+}
+
+Test(e2e_builtins, assembler_nowhere_else) {
+    char *source = corpus_text(assembler.file);
+    FuseOptions options = {.target = "cpu", .emit = FUSE_EMIT_LLVM, .no_perf_notes = true};
+    FuseResult *r = fuse_compile(&options, assembler.file, source, strlen(source));
+    cr_expect(!fuse_result_ok(r));
+    cr_expect(strstr(fuse_result_messages(r), "only a GPU runs"), "%s", fuse_result_messages(r));
+    fuse_result_free(r);
+    free(source);
+    Array *x = array_new(DT_F32, N, -1, -1), *h = array_new(DT_F16, N, -1, -1);
+    Array *w = array_new(DT_I64, N, -1, -1), *y = array_new(DT_I32, N, -1, -1);
+    Array *z = array_new(DT_F16, N, -1, -1), *v = array_new(DT_I64, N, -1, -1);
+    Array *u = array_new(DT_U32, N, -1, -1);
+    FuseRtStatus status =
+        corpus_launch(&assembler, "ptx", "eval",
+                      ARGS(arg_tensor(x), arg_tensor(h), arg_tensor(w), arg_tensor(y),
+                           arg_tensor(z), arg_tensor(v), arg_tensor(u)));
+    cr_expect(status != FUSE_RT_OK && strstr(fuse_rt_last_error(), "only a GPU runs"), "%s",
+              fuse_rt_last_error());
+    free(x), free(h), free(w), free(y), free(z), free(v), free(u);
+}

@@ -180,6 +180,7 @@ Test(ir_text, forms) {
                 "  %was = atomic.cas @y[M, N], 0.0:f32, %v : f32[M, N]\n"
                 "  print %v, M {msg = \"{} {{}}\"}\n"
                 "  print {msg = \"here\"}\n"
+                "  %a = asm %v, %c {msg = \"add.f32 $0, $1, $2;\"} : f32[M, N]\n"
                 "  %old = atomic.max @y[0, 0], %c : f32\n"
                 "  assert %p {msg = \"no\"}\n");
     expect_same(

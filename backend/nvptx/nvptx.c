@@ -4,6 +4,7 @@
 // one CTA of 32 * warps threads in x; all shared memory is dynamic, one external array.
 #include "backend/nvptx/nvptx_impl.h"
 
+#include <stdio.h>
 #include <string.h>
 
 V nvptx_const(Target *t, int bits, int64_t value) {
@@ -177,6 +178,31 @@ static Lane nvptx_bitcast(Target *t, DType from, DType to, Lane x) {
     return (Lane){LLVMBuildBitCast(t->builder, x.v, target_type(t, to), "")};
 }
 
+static char constraint_of(DType type) {
+    int bits = (int)dtype_bits(type);
+    if (type == DT_F32 || type == DT_F64)
+        return bits == 32 ? 'f' : 'd';
+    return bits == 64 ? 'l' : bits == 32 ? 'r' : 'h';
+}
+
+// Values of 16 bits travel as integers.
+static LLVMTypeRef text_type(Target *t, DType type) {
+    return dtype_bits(type) == 16 ? target_int(t, 16) : target_type(t, type);
+}
+
+static Lane nvptx_text(Target *t, const char *text, int n, const DType *types, const Lane *x) {
+    char constraints[32];
+    size_t at = (size_t)snprintf(constraints, sizeof constraints, "=%c", constraint_of(types[0]));
+    V args[4];
+    for (int i = 0; i < n && i < 4; i++) {
+        at += (size_t)snprintf(constraints + at, sizeof constraints - at, ",%c",
+                               constraint_of(types[1 + i]));
+        args[i] = LLVMBuildBitCast(t->builder, x[i].v, text_type(t, types[1 + i]), "");
+    }
+    V r = nvptx_asm(t, text_type(t, types[0]), text, constraints, n, args, false);
+    return (Lane){LLVMBuildBitCast(t->builder, r, target_type(t, types[0]), "")};
+}
+
 // --- debugging ---
 
 // A constant text in global memory, by a generic address.
@@ -265,6 +291,7 @@ const TargetOps *target_ops_nvptx(void) {
         .select = arith_select,
         .cast = nvptx_cast,
         .bitcast = nvptx_bitcast,
+        .text = nvptx_text,
         .load_global = nvptx_load_global,
         .store_global = nvptx_store_global,
         .atomic = nvptx_atomic,
