@@ -305,8 +305,25 @@ static Val fn_inline(Fe *fe, Call *c, Span span, const char *hint) {
     return check_escape(fe, fn, r, span) ? r : val_poison();
 }
 
+/* Nothing gives a fn's generics a value but the types of its arguments. */
+static bool generics_known(Fe *fe, const Decl *fn, Span span) {
+    for (uint32_t i = 0; i < fn->fn.generics.len; i++) {
+        const Generic *g = &fn->fn.generics.data[i];
+        if (g->kind == GENERIC_TYPE)
+            continue;
+        fe_error(
+            fe, DIAG_UNSUPPORTED, span,
+            "`%s` has the generic value `%s`: not supported yet in a `fn`; make it a parameter",
+            fn->name.text, g->name.text);
+        return false;
+    }
+    return true;
+}
+
 Val fn_call(Fe *fe, Global fn, const Expr *e) {
     const char *hint = hint_take(fe);
+    if (!generics_known(fe, fn.decl, e->span))
+        return val_poison();
     uint32_t n = fn.decl->fn.params.len;
     Call c = {.fn = fn,
               .e = e,

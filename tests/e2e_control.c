@@ -98,6 +98,29 @@ Test(e2e_control, continue_in_while) {
     free(x);
 }
 
+// Chunks of 12, the last of 4; all numbers are negative, so that padding would show.
+Test(e2e_control, chunks_of_any_size) {
+    Array *x = array_new(DT_F32, M, N, -1);
+    for (int i = 0; i < M * N; i++)
+        array_set(x, i, -1 - i * 37 % 64);
+    FOR_DEVICES(on) {
+        Array *y = array_new(DT_F32, M, -1, -1);
+        corpus_run(&control, "chunks", on, ARGS(arg_tensor(x), arg_tensor(y)));
+        for (int i = 0; i < M; i++) {
+            double s = 0;
+            for (int lo = 0; lo < N; lo += 12) {
+                double most = -INFINITY;
+                for (int j = lo; j < lo + 12 && j < N; j++)
+                    most = fmax(most, array_get(x, i * N + j));
+                s = s * 0.5 + most;
+            }
+            cr_assert_float_eq(array_get(y, i), s, 1e-4, "%s, %d", on, i);
+        }
+        free(y);
+    }
+    free(x);
+}
+
 Test(e2e_control, ptx) {
     free(corpus_ptx(&control, NULL));
 }
