@@ -231,7 +231,19 @@ static bool check_override(Fe *fe, const Decl *decl, const AstEntry *e) {
     return bad_value(fe, e, arena_printf(fe->arena, "-D %s=%s: %s", e->name.text, text, problem));
 }
 
+/* `grouped(g)` has to have a group. */
+static bool check_order(Fe *fe, const AstEntry *e) {
+    for (uint32_t i = 0; i < e->alts.len; i++) {
+        const ScheduleAlt *alt = &e->alts.data[i];
+        if (alt->kind == ALT_CALL && (alt->args.len != 1 || alt_value(alt) < 1))
+            return bad_value(fe, e, "write `grouped(g)` with a number of at least 1");
+    }
+    return true;
+}
+
 static bool check_values(Fe *fe, const Decl *decl, const AstEntry *e) {
+    if (is_word(e->name.text, "order") && !check_order(fe, e))
+        return false;
     return !takes_number(decl, e) || (check_alts(fe, e) && check_override(fe, decl, e));
 }
 
