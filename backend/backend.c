@@ -6,14 +6,17 @@
 // once, everything else is in the call; the output does not depend on the number of threads.
 #include "backend/backend.h"
 
+#include <llvm-c/ErrorHandling.h>
 #include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
 #include "backend/lower.h"
+#include "lang/base/guard.h"
 
 // --- once per process ---
 
@@ -35,6 +38,8 @@ static void llvm_start(void) {
     // all the time, for code that ptxas makes equally good without it.
     const char *options[] = {"fusec", "-nvptx-short-ptr", "-opt-disable=slsr"};
     LLVMParseCommandLineOptions(3, options, NULL);
+    // LLVM ends the process after this; on a thread of ours it does not return (lang/base/guard.h).
+    LLVMInstallFatalErrorHandler(guard_leave);
 }
 
 void backend_llvm_start(void) {
@@ -53,6 +58,9 @@ typedef struct Job {
     Diags *diags; // of the job; merged in order at the end
     BackendOutput out;
     bool ok, begun;
+    const char *names;   // its launches, for reports
+    const char *crashed; // in what: the job is left as it was; NULL: it did not
+    GuardReport crash;
 } Job;
 
 typedef struct Jobs {
@@ -65,24 +73,55 @@ typedef struct Jobs {
     bool closed;        // no further job will be lowered
 } Jobs;
 
+// What LLVM reports and does not return: without a handler it prints and exits.
+static void on_diagnostic(LLVMDiagnosticInfoRef info, void *user) {
+    Job *j = user;
+    if (LLVMGetDiagInfoSeverity(info) != LLVMDSError)
+        return;
+    char *text = LLVMGetDiagInfoDescription(info);
+    target_fail(&j->t, "LLVM: %s", text);
+    LLVMDisposeMessage(text);
+}
+
 static void job_begin(Job *j, const Target *common) {
     j->t = *common;
     j->t.arena = arena_new("back end job");
     j->diags = j->t.diags = diags_new(j->t.arena, common->options->sources, NULL);
     j->t.llvm = LLVMContextCreate();
+    LLVMContextSetDiagnosticHandler(j->t.llvm, on_diagnostic, j);
     j->t.module = LLVMModuleCreateWithNameInContext("fuse", j->t.llvm);
     j->t.builder = LLVMCreateBuilderInContext(j->t.llvm);
     j->ok = j->t.ops->module_begin(&j->t);
     j->begun = true;
 }
 
-// Passes and code: touches nothing but the job.
-static void job_finish(Job *j) {
+// After a fault, LLVM may hold locks and half-made tables: nobody uses it again in this process.
+static atomic_bool llvm_has_faulted;
+
+// What LLVM made for the job stays where it is: it is not to be touched.
+static void job_guarded(Job *j, const char *what, void (*work)(void *user), void *user) {
+    if (guard_run(work, user, &j->crash))
+        return;
+    j->ok = false;
+    j->crashed = what;
+    if (j->crash.signal)
+        atomic_store(&llvm_has_faulted, true);
+}
+
+static void job_compile(void *user) {
+    Job *j = user;
+    guard_fault_point("code");
     // Also after a failure: it gives back what module_begin took.
     j->ok = j->t.ops->module_end(&j->t, &j->out) && j->ok && !j->t.failed;
     LLVMDisposeBuilder(j->t.builder);
     LLVMDisposeModule(j->t.module);
     LLVMContextDispose(j->t.llvm);
+}
+
+// Passes and code: touches nothing but the job.
+static void job_finish(Job *j) {
+    if (!j->crashed)
+        job_guarded(j, "LLVM's passes and code generation", job_compile, j);
 }
 
 // --- threads ---
@@ -138,6 +177,19 @@ static void find_maps(void *user, Op *op) {
         lower_find_maps(&t, e->kernel, op);
 }
 
+typedef struct Lowering {
+    Job *job;
+    Kernel *kernel;
+    Op *launch;
+    const char *name;
+} Lowering;
+
+static void lower_one(void *user) {
+    Lowering *l = user;
+    guard_fault_point("lower");
+    lower_launch(&l->job->t, l->kernel, l->launch, l->name);
+}
+
 static void emit_launch(void *user, Op *op) {
     Emit *e = user;
     if (op->kind != OP_LAUNCH)
@@ -147,8 +199,11 @@ static void emit_launch(void *user, Op *op) {
     if (!j->begun)
         job_begin(j, e->common);
     const char *name = backend_entry_name(j->t.arena, e->kernel, op, e->count++);
-    if (j->ok && !j->t.failed)
-        lower_launch(&j->t, e->kernel, op, name);
+    j->names = j->names ? arena_printf(j->t.arena, "%s, %s", j->names, name) : name;
+    if (j->ok && !j->t.failed && !j->crashed) {
+        Lowering l = {j, e->kernel, op, name};
+        job_guarded(j, "lowering to LLVM IR", lower_one, &l);
+    }
     e->done++;
     bool last = (int64_t)e->done * jobs->n / e->total != j - jobs->job;
     if (e->split && last)
@@ -219,10 +274,24 @@ static void jobs_run(Jobs *jobs, Emit *e, Module *m, int threads) {
     pthread_mutex_destroy(&jobs->lock);
 }
 
+static void report_crash(const Job *j, Diags *diags) {
+    const char *target = j->t.desc->name;
+    Diag *d =
+        diag_add(diags, DIAG_INTERNAL, (Span){0, 0}, "%s of %s for %s stopped: %s", j->crashed,
+                 j->names ? j->names : "a file without launches", target, j->crash.reason);
+    diag_hint(
+        diags, d,
+        "please report it with what `fusec FILE --target=%s --stop-after=protocol -o bug.tir` "
+        "writes",
+        target);
+}
+
 // Reports in the order of the launches.
 static bool jobs_merge_diags(const Jobs *jobs, Diags *diags) {
     bool ok = true;
     for (int i = 0; i < jobs->n; i++) {
+        if (jobs->job[i].crashed)
+            report_crash(&jobs->job[i], diags);
         const Diags *from = jobs->job[i].diags;
         for (uint32_t d = 0; d < diags_count(from); d++) {
             const Diag *diag = diags_at(from, d);
@@ -360,6 +429,11 @@ bool backend_emit(Arena *arena, Module *placed, const TargetDesc *target,
     if (placed->stage != STAGE_PLACED) {
         diag_add(diags, DIAG_INTERNAL, (Span){0, 0}, "code generation needs stage placed, not %s",
                  stage_name(placed->stage));
+        return false;
+    }
+    if (atomic_load(&llvm_has_faulted)) {
+        diag_add(diags, DIAG_INTERNAL, (Span){0, 0},
+                 "code generation crashed earlier in this process and is not trusted in it again");
         return false;
     }
     backend_llvm_start();

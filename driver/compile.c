@@ -15,6 +15,7 @@
 #include "driver/result.h"
 #include "ir/deterministic.h"
 #include "ir/pass.h"
+#include "lang/base/guard.h"
 #include "lang/ast_print.h"
 #include "lang/parse.h"
 
@@ -55,6 +56,7 @@ static bool text_is_ir(const char *text, size_t len) {
 }
 
 static bool read_ir(FuseResult *r, const char *text, size_t len) {
+    r->step = "reader of tile IR";
     const char *error = NULL;
     r->module = ir_parse(r->arena, r->interner, text, len, &error);
     if (!r->module)
@@ -86,6 +88,8 @@ static void check_schedule_targets(FuseResult *r) {
 
 static bool read_source(FuseResult *r, const char *text, size_t len) {
     double start = seconds_now();
+    r->step = "parser";
+    guard_fault_point("parser");
     FileId file = source_add(r->sources, r->name, text, len);
     if (file == 0) {
         diag_add(r->diags, DIAG_FILE_SIZE, (Span){0}, "%s is too large", r->name);
@@ -97,6 +101,7 @@ static bool read_source(FuseResult *r, const char *text, size_t len) {
         return !diags_has_errors(r->diags);
     // After a syntax error too: what is wrong elsewhere in the file is said in the same run.
     start = seconds_now();
+    r->step = "front end";
     FrontendOptions options = {.defines = r->options.defines,
                                .includes = r->options.includes,
                                .target = r->target->models,
@@ -117,6 +122,7 @@ static bool read_source(FuseResult *r, const char *text, size_t len) {
 
 // The IR carries the name of the target that it is made for.
 static bool check_module(FuseResult *r) {
+    r->step = "verifier";
     r->module->target = intern_cstr(r->interner, r->target->name);
     const char *error = NULL;
     if (ir_verify(r->scratch, r->module, &error)) {
@@ -147,22 +153,27 @@ static bool run_passes(FuseResult *r) {
         options.dump = "all";
         options.dump_generic = true;
     }
-    PassCtx ctx = {.module = r->module,
-                   .target = r->target,
-                   .options = &options,
-                   .scratch = r->scratch,
-                   .scratch_bytes = lower_scratch_bytes,
-                   .diags = r->diags,
-                   .sink = result_say,
-                   .user = r};
+    PassCtx *ctx = ARENA_NEW(r->arena, PassCtx);
+    r->passes = ctx;
+    *ctx = (PassCtx){.module = r->module,
+                     .target = r->target,
+                     .options = &options,
+                     .scratch = r->scratch,
+                     .scratch_bytes = lower_scratch_bytes,
+                     .diags = r->diags,
+                     .sink = result_say,
+                     .user = r};
     double start = seconds_now();
-    bool ok = passes_run(&ctx);
+    r->step = "passes";
+    guard_fault_point("passes");
+    bool ok = passes_run(ctx);
     result_time(r, "passes", start);
     return ok && !diags_has_errors(r->diags);
 }
 
 static bool emit_code(FuseResult *r) {
     const FuseOptions *o = &r->options;
+    r->step = "code generation";
     BackendOptions options = {.opt_level = o->opt_level,
                               .line_info = o->line_info,
                               .debug = o->debug,
@@ -260,6 +271,34 @@ static bool compile_steps(FuseResult *r, const char *text, size_t len) {
     return emit_code(r);
 }
 
+typedef struct Compilation {
+    FuseResult *result;
+    const char *text;
+    size_t len;
+} Compilation;
+
+static void compile_guarded(void *user) {
+    Compilation *c = user;
+    FuseResult *r = c->result;
+    r->ok = compile_steps(r, c->text, c->len) && !diags_has_errors(r->diags);
+}
+
+// A crash of ours is a report like any other: the process goes on.
+static void compile_caught(FuseResult *r, const char *text, size_t len) {
+    Compilation c = {r, text, len};
+    GuardReport crash;
+    if (guard_run(compile_guarded, &c, &crash))
+        return;
+    r->ok = false;
+    const PassCtx *p = r->passes;
+    bool in_pass = p && p->running && strcmp(r->step, "passes") == 0;
+    const char *where = in_pass ? arena_printf(r->arena, "pass `%s` on `%s`", p->running, p->kernel)
+                                : arena_printf(r->arena, "the %s", r->step);
+    Diag *d = diag_add(r->diags, DIAG_INTERNAL, (Span){0}, "%s stopped for target %s: %s", where,
+                       r->target ? r->target->name : "?", crash.reason);
+    diag_hint(r->diags, d, "please report it with %s", r->name);
+}
+
 static void note_internal(FuseResult *r) {
     for (uint32_t i = 0; i < diags_count(r->diags); i++)
         r->internal |= diag_id(diags_at(r->diags, i)) == DIAG_INTERNAL;
@@ -290,11 +329,12 @@ FuseResult *fuse_compile(const FuseOptions *options, const char *name, const cha
     r->sources = source_map_new(r->arena);
     const char *wrong = warning_levels(&r->options, &r->levels);
     r->diags = diags_new(r->arena, r->sources, &r->levels);
+    r->step = "driver";
     if (wrong)
         diag_add(r->diags, DIAG_BAD_WARNING, (Span){0}, "-W%s names no warning or performance note",
                  wrong);
-    r->ok = !wrong && compile_steps(r, source ? source : "", source ? len : 0) &&
-            !diags_has_errors(r->diags);
+    else
+        compile_caught(r, source ? source : "", source ? len : 0);
     if (!r->ok)
         r->noutput = 0;
     diags_print(r->diags, result_say, r);

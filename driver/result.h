@@ -20,6 +20,8 @@ struct FuseResult {
     Module *module;
     ScheduleList schedules;
     HostModule *host;
+    const char *step;      // that runs, and
+    const PassCtx *passes; // its state, where it is the passes: for a report of a crash
     bool ok, internal;
     const char *output, *plan, *messages;
     size_t noutput, nplan, nmessages;

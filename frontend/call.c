@@ -9,14 +9,11 @@
 #include <string.h>
 
 static bool is_kernel(Fe *fe, Str name, Span *span) {
-    for (uint32_t i = 0; i < fe->main->ast->decls.len; i++) {
-        const Decl *d = fe->main->ast->decls.data[i];
-        if (d->kind == DECL_KERNEL && d->name.text == name) {
-            *span = d->name.span;
-            return true;
-        }
-    }
-    return false;
+    const Decl *d = module_find(fe->main, name);
+    if (!d || d->kind != DECL_KERNEL)
+        return false;
+    *span = d->name.span;
+    return true;
 }
 
 static Val not_callable(Fe *fe, const Expr *e, const char *what) {
@@ -252,6 +249,25 @@ static bool check_escape(Fe *fe, const Decl *fn, Val v, Span span) {
     return true;
 }
 
+bool kernel_has_room(Fe *fe, Span span) {
+    const Kernel *k = fe->kernel;
+    if (fe->too_large)
+        return false;
+    bool names = fe->entries.len <= NAMES_MAX && k->naxis <= NAMES_MAX && k->nmem <= NAMES_MAX;
+    if (names && ++fe->work <= WORK_MAX && k->nvalue <= VALUES_MAX)
+        return true;
+    fe->too_large = true;
+    Diag *d = fe_error(fe, DIAG_TOO_MANY, span, "the kernel `%s` becomes too large here: %s",
+                       fe->decl->name.text,
+                       names ? "too many operations, with those of what it calls"
+                             : "too many names, axes or tensors at once");
+    if (fe->fn_level > 0)
+        diag_hint(fe->diags, d,
+                  "functions that call others twice double with each level: keep "
+                  "the result of a call with `let`");
+    return false;
+}
+
 bool fn_enter(Fe *fe, const Decl *decl, Span span) {
     for (uint32_t i = 0; i < fe->fn_level; i++)
         if (fe->active[i] == decl) {
@@ -261,9 +277,9 @@ bool fn_enter(Fe *fe, const Decl *decl, Span span) {
                 diag_hint(fe->diags, d, "functions are inlined: write a loop, `for i in 0..n { }`");
             return false;
         }
-    if (fe->fn_level == FN_DEPTH || fe->kernel->nvalue > VALUES_MAX) {
+    if (fe->fn_level == FN_DEPTH) {
         if (!fe->too_large)
-            fe_error(fe, DIAG_TOO_DEEP, span, "calls of `%s` make the kernel too large",
+            fe_error(fe, DIAG_TOO_DEEP, span, "calls of `%s` are nested too deeply",
                      decl->name.text);
         fe->too_large = true;
         return false;

@@ -353,9 +353,17 @@ static Val cast_expr(Fe *fe, const Expr *e, const char *hint) {
 static Val tuple_expr(Fe *fe, const Expr *e) {
     Val t = {
         .kind = VAL_TUPLE, .n = e->tuple.len, .items = ARENA_ARRAY(fe->arena, Val, e->tuple.len)};
-    for (uint32_t i = 0; i < e->tuple.len; i++)
+    for (uint32_t i = 0; i < e->tuple.len; i++) {
         t.items[i] = expr_any(fe, e->tuple.data[i]);
-    return t;
+        t.i += t.items[i].kind == VAL_TUPLE ? t.items[i].i : 1;
+    }
+    if (t.i <= TUPLE_VALUES_MAX)
+        return t;
+    fe_error(fe, DIAG_TOO_MANY, e->span,
+             "a tuple of more than %d values, those of tuples in it "
+             "counted",
+             TUPLE_VALUES_MAX);
+    return val_poison();
 }
 
 static Val expr_kind(Fe *fe, const Expr *e, const char *hint) {
@@ -401,6 +409,8 @@ static Val expr_kind(Fe *fe, const Expr *e, const char *hint) {
 
 Val expr_any(Fe *fe, const Expr *e) {
     const char *hint = hint_take(fe);
+    if (!kernel_has_room(fe, e->span))
+        return val_poison();
     if (fe->depth >= EXPR_DEPTH) {
         fe_error(fe, DIAG_TOO_DEEP, e->span, "this expression is nested too deeply");
         return val_poison();

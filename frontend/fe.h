@@ -14,9 +14,13 @@
 
 enum {
     FN_DEPTH = 64,
-    EXPR_DEPTH = 1400,    /* of expressions, with those of the fns that they call */
-    VALUES_MAX = 1 << 17, /* of a kernel */
-    ARGS_MAX = 8,         /* of a builtin */
+    EXPR_DEPTH = 1400,       /* of expressions, with those of the fns that they call */
+    VALUES_MAX = 1 << 17,    /* of a kernel */
+    WORK_MAX = 1 << 19,      /* statements and expressions of a kernel, inlined ones too */
+    NAMES_MAX = 2048,        /* in scope at once; also axes and tensors of a kernel */
+    KERNELS_MAX = 4096,      /* instances of a file */
+    TUPLE_VALUES_MAX = 1024, /* values of a tuple, those of its tuples counted */
+    ARGS_MAX = 8,            /* of a builtin */
 };
 
 typedef struct SourceModule SourceModule;
@@ -25,6 +29,8 @@ struct SourceModule {
     Str last;   /* "nn" */
     AstFile *ast;
     VEC(SourceModule *) imports;
+    const Decl **index; /* the declarations by name: open addressing, `index_size` a power of 2 */
+    uint32_t index_size;
 };
 
 /* A top-level `fn` or `const` with the module whose names it sees. */
@@ -58,7 +64,7 @@ struct Val {
     ValKind kind;
     bool is_float;        /* LITERAL */
     const Choice *choice; /* LITERAL: `c ? 1 : 0`, which has no type yet either; else NULL */
-    int64_t i;
+    int64_t i;            /* LITERAL; TUPLE: values in it, those of its tuples counted */
     double f;
     Value *v; /* VALUE */
     AxisSet axes;
@@ -152,7 +158,8 @@ typedef struct Fe {
     const Decl *active[FN_DEPTH]; /* fns and consts being evaluated */
     Span call_span[FN_DEPTH];     /* where each was called */
     uint32_t depth;               /* of the expression at hand */
-    bool too_large;               /* reported */
+    uint32_t work;                /* statements and expressions so far */
+    bool too_large;               /* reported; nothing more of the kernel is read */
     bool is_head;                 /* of the kernel: parameters and `where` */
     bool incomplete;              /* parts of a text could not be parsed: names may be missing */
     uint32_t loops;               /* open host loops */
@@ -172,6 +179,10 @@ Entry *scope_find(Fe *fe, Str name);
 /* The fn or const that `module.name` means, false where there is none. Ambiguity is reported and
  * gives true with decl NULL. */
 bool global_find(Fe *fe, Name module, Name name, Global *out);
+/* Enters the module's kernels, fns and consts by name; reports what is declared twice. */
+void module_index(Fe *fe, SourceModule *m);
+/* The kernel, fn or const of that name, or NULL. */
+const Decl *module_find(const SourceModule *m, Str name);
 /* Gives the report where nothing could be hinted, else NULL. */
 Diag *report_unknown(Fe *fe, Name name);
 int name_distance(const char *a, const char *b); /* in edits */
@@ -245,6 +256,9 @@ void axis_bounds(Fe *fe, Axis *axis, Value **lo, Value **hi);
 Val call_expr(Fe *fe, const Expr *e);
 /* Enters a fn or const; false after a report: it is active already, or calls nest too deeply. */
 bool fn_enter(Fe *fe, const Decl *decl, Span span);
+/* Counts one statement or expression; false once the kernel is larger than the compiler takes,
+ * which is reported the first time. */
+bool kernel_has_room(Fe *fe, Span span);
 void fn_leave(Fe *fe);
 Val fn_call(Fe *fe, Global fn, const Expr *e);
 Val fn_apply(Fe *fe, Global fn, uint32_t n, const Val *args, Span span);

@@ -67,6 +67,7 @@ static SourceModule *module_add(Fe *fe, Str dotted, AstFile *ast) {
     m->dotted = dotted;
     m->last = dotted ? intern_cstr(fe->interner, dot ? dot + 1 : dotted) : NULL;
     m->ast = ast;
+    module_index(fe, m);
     vec_push(fe->arena, &fe->modules, m);
     return m;
 }
@@ -109,28 +110,12 @@ static void module_imports(Fe *fe, SourceModule *m) {
     }
 }
 
-static void check_duplicates(Fe *fe, const SourceModule *m) {
-    const DeclVec *v = &m->ast->decls;
-    for (uint32_t i = 0; i < v->len; i++)
-        for (uint32_t k = 0; k < i; k++) {
-            const Decl *a = v->data[k], *b = v->data[i];
-            if (a->kind == DECL_IMPORT || b->kind == DECL_IMPORT || a->name.text != b->name.text)
-                continue;
-            Diag *d =
-                fe_error(fe, DIAG_DUPLICATE, b->name.span, "`%s` is declared twice", b->name.text);
-            diag_note(fe->diags, d, a->name.span, "the first one is here");
-            break;
-        }
-}
-
 static void load_modules(Fe *fe, AstFile *file) {
     fe->main = module_add(fe, NULL, file);
     fe->prelude = module_load(fe, intern_cstr(fe->interner, "std.prelude"), (Span){0});
     /* The list grows while it is walked. */
-    for (uint32_t i = 0; i < fe->modules.len; i++) {
+    for (uint32_t i = 0; i < fe->modules.len; i++)
         module_imports(fe, fe->modules.data[i]);
-        check_duplicates(fe, fe->modules.data[i]);
-    }
 }
 
 /* A declaration with a syntax error has lost a part of its text. */

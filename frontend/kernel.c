@@ -459,6 +459,11 @@ static void warn_unwritten(Fe *fe) {
 
 static void lower_instance(Fe *fe, const Decl *decl, const Instance *instance) {
     uint32_t errors = diags_error_count(fe->diags);
+    if (fe->module->nkernel >= KERNELS_MAX) {
+        fe_error(fe, DIAG_TOO_MANY, decl->name.span,
+                 "a file has at most %d kernels, all instances counted", KERNELS_MAX);
+        return;
+    }
     const char *name = instance_name(fe, decl, instance);
     fe->decl = decl;
     fe->kernel = ir_kernel_new(fe->module, name, decl->span);
@@ -466,7 +471,7 @@ static void lower_instance(Fe *fe, const Decl *decl, const Instance *instance) {
     fe->names = fe->main;
     fe->entries.len = fe->axis_info.len = fe->accesses.len = fe->guards.len = 0;
     fe->doubts.len = fe->ended.len = 0;
-    fe->floor = fe->fn_level = fe->loops = fe->depth = 0;
+    fe->floor = fe->fn_level = fe->loops = fe->depth = fe->work = 0;
     fe->nest = fe->prologue = NULL;
     fe->in_index = fe->too_large = false;
     fe->hint = NULL;

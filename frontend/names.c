@@ -95,13 +95,42 @@ void scope_let(Fe *fe, Name name, Val val) {
 
 /* --- top level ------------------------------------------------------------------------------ */
 
-static const Decl *module_decl(const SourceModule *m, Str name) {
+/* Names are interned: the address is the name. */
+static const Decl **index_slot(const SourceModule *m, Str name) {
+    uint64_t hash = (uint64_t)(uintptr_t)name * 0x9e3779b97f4a7c15u;
+    uint32_t at = (uint32_t)(hash >> 32) & (m->index_size - 1);
+    while (m->index[at] && m->index[at]->name.text != name)
+        at = (at + 1) & (m->index_size - 1);
+    return &m->index[at];
+}
+
+void module_index(Fe *fe, SourceModule *m) {
+    m->index_size = 16;
+    while (m->index_size < m->ast->decls.len * 2)
+        m->index_size *= 2;
+    m->index = ARENA_ARRAY(fe->arena, const Decl *, m->index_size);
     for (uint32_t i = 0; i < m->ast->decls.len; i++) {
         const Decl *d = m->ast->decls.data[i];
-        if ((d->kind == DECL_FN || d->kind == DECL_CONST) && d->name.text == name)
-            return d;
+        if (d->kind == DECL_IMPORT)
+            continue;
+        const Decl **slot = index_slot(m, d->name.text);
+        if (!*slot) {
+            *slot = d;
+            continue;
+        }
+        Diag *r =
+            fe_error(fe, DIAG_DUPLICATE, d->name.span, "`%s` is declared twice", d->name.text);
+        diag_note(fe->diags, r, (*slot)->name.span, "the first one is here");
     }
-    return NULL;
+}
+
+const Decl *module_find(const SourceModule *m, Str name) {
+    return *index_slot(m, name);
+}
+
+static const Decl *module_decl(const SourceModule *m, Str name) {
+    const Decl *d = module_find(m, name);
+    return d && d->kind != DECL_KERNEL ? d : NULL;
 }
 
 static void consider(const char *name, const char *candidate, const char **best, int *distance);

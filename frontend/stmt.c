@@ -336,7 +336,7 @@ static void report_return(Fe *fe, const Stmt *s) {
 }
 
 void stmt_any(Fe *fe, const Stmt *s) {
-    if (refused_in_fn(fe, s))
+    if (!kernel_has_room(fe, s->span) || refused_in_fn(fe, s))
         return;
     switch (s->kind) {
     case STMT_LET:

@@ -27,8 +27,18 @@ _Noreturn void eval_fail(Eval *e, const Op *op, const char *format, ...) {
     longjmp(*e->stop, 1);
 }
 
+void eval_count_cells(Eval *e, const Op *op, int64_t count, int64_t each) {
+    if (!e->opts.max_cells || count <= 0 || each <= 0)
+        return;
+    int64_t left = e->opts.max_cells - e->cells;
+    if (count > left / each)
+        eval_fail(e, op, "gave up after %lld elements", (long long)e->opts.max_cells);
+    e->cells += count * each;
+}
+
 void *eval_calloc(Eval *e, const Op *op, int64_t count, int64_t size) {
     Block *block = NULL;
+    eval_count_cells(e, op, count, 1);
     if (count >= 0 && count <= (INT64_C(1) << 44) / size)
         block = calloc(1, sizeof *block + (size_t)(count * size));
     if (!block)

@@ -95,6 +95,8 @@ typedef struct EvalOptions {
                           // nor an error.
     int sms;              // result of `sms`; 0: 4
     int64_t max_steps;    // iterations of all loops together before giving up; 0: 2^40
+    int64_t max_cells; // elements allocated and terms of products, of the whole run, before giving
+                       // up; 0: no limit
     bool check_guards; // fail where the arguments do not meet the variant's guards (align, inner,
                        // sdiv, fits32)
     bool check_races;  // fail where two iterations of a `parallel` meet in an element, one of them

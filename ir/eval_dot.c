@@ -131,6 +131,7 @@ static void contract(Eval *e, const Op *op, const Tile *a, const Tile *b, const 
         w.count = row.n ? w.count / row.n : 0;
     }
     walk_start(e, op, &row.along, contracted);
+    eval_count_cells(e, op, out->count, row.along.count);
     walk_part(e, op, &row.along, a);
     walk_part(e, op, &row.along, b);
     for (int64_t at = 0; at < w.count; at++, walk_next(&w)) {

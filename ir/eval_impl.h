@@ -99,21 +99,21 @@ typedef struct Eval {
     Arena *arena;
     const Kernel *kernel;
     EvalOptions opts;
-    bool exact;          // tiles have no padding: stages tensor and nests
-    Tile **value;        // by Value.id
-    Window *window;      // by Axis.id
-    MemState *mem;       // by Mem.id
-    Block *blocks;       // all live ones
-    Pending *pending;    // in order of issue
-    bool partial;        // sampled or sliced: something is left out
-    uint32_t iteration;  // running one of the grid, counted over the run; 0: none
-    uint32_t iterations; // so far
-    uint32_t grid_first; // the grid's first
-    uint32_t store;      // stores so far
-    Op const **last_use; // by Value.id: the op after which it is dropped, if that is in its region
-    int64_t commits;     // by channels whose copies complete in groups
-    int64_t steps;
-    uint64_t draws; // random numbers used
+    bool exact;           // tiles have no padding: stages tensor and nests
+    Tile **value;         // by Value.id
+    Window *window;       // by Axis.id
+    MemState *mem;        // by Mem.id
+    Block *blocks;        // all live ones
+    Pending *pending;     // in order of issue
+    bool partial;         // sampled or sliced: something is left out
+    uint32_t iteration;   // running one of the grid, counted over the run; 0: none
+    uint32_t iterations;  // so far
+    uint32_t grid_first;  // the grid's first
+    uint32_t store;       // stores so far
+    Op const **last_use;  // by Value.id: the op after which it is dropped, if that is in its region
+    int64_t commits;      // by channels whose copies complete in groups
+    int64_t steps, cells; // against max_steps, max_cells
+    uint64_t draws;       // random numbers used
     int64_t programs, programs_run;
     const Op *failed;
     bool no_variant;
@@ -131,8 +131,9 @@ _Noreturn void eval_fail(Eval *e, const Op *op, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void eval_region(Eval *e, const Region *r);     // runs every op but a final yield
 void eval_region_end(Eval *e, const Region *r); // drops the values that it defined
-void *eval_calloc(Eval *e, const Op *op, int64_t count, int64_t size); // zeroed
-void eval_free(Eval *e, void *block);                                  // NULL is allowed
+void *eval_calloc(Eval *e, const Op *op, int64_t count, int64_t size);     // zeroed
+void eval_free(Eval *e, void *block);                                      // NULL is allowed
+void eval_count_cells(Eval *e, const Op *op, int64_t count, int64_t each); // against max_cells
 
 // --- tiles and values (eval_tile.c) ---
 Tile *tile_new(Eval *e, const Op *op, DType dtype, AxisSet axes); // one reference

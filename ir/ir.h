@@ -575,6 +575,8 @@ void ir_op_move_before(Op *op, Op *before);
 void ir_op_move_end(Op *op, Region *region);
 // Replaces all operands (offsets in MemRefs and Binders are the caller's to keep right).
 void ir_op_set_in(Kernel *k, Op *op, int n, Value *const *in);
+// After a change of its operands: what `axis` and `temp` declare (window, dims) follows them.
+void ir_refresh_definition(Op *op);
 bool op_is_in(const Op *op, const Region *region); // nested anywhere below
 bool region_contains(const Region *outer, const Region *inner);
 

@@ -42,12 +42,23 @@ static uint32_t combined_words(const Op *op) {
     return words;
 }
 
+// An axis with the window of another is bound where that one is.
+static void note_like(NestScan *s, const Axis *a) {
+    if (a->like && axes_has(s->bound, a->like->id))
+        axes_add(&s->bound, a->id);
+}
+
 static void nest_scan(void *user, Op *op) {
     NestScan *s = user;
     Nest *n = s->nest;
     for (int i = 0; i < op->nbinders; i++)
         if (op->binder[i].axis)
             axes_add(&s->bound, op->binder[i].axis->id);
+    for (int i = 0; i < op->naxes; i++)
+        note_like(s, op->axes[i]);
+    for (int i = 0; i < op->nin; i++)
+        if (op->in[i]->kind == VALUE_IOTA)
+            note_like(s, op->in[i]->axis);
     for (int i = 0; i < op->nres; i++)
         axes_union(n->axes, op->res[i]->type.axes, &n->axes);
     for (int i = 0; i < op->nin; i++)
@@ -148,16 +159,19 @@ char *tile_name(Arena *arena, const Axis *whole) {
     return name;
 }
 
+// Axes have sizes of 32 bits.
+static const uint64_t pow2_most = UINT64_C(1) << 31;
+
 uint32_t pow2_ceil(uint64_t n) {
     uint64_t p = 1;
-    while (p < n)
+    while (p < n && p < pow2_most)
         p *= 2;
     return (uint32_t)p;
 }
 
 uint32_t pow2_floor(uint64_t n) {
     uint64_t p = 1;
-    while (p * 2 <= n)
+    while (p <= n / 2 && p < pow2_most)
         p *= 2;
     return (uint32_t)p;
 }
@@ -283,7 +297,9 @@ bool dot_unit(const TargetDesc *target, const Op *dot, uint32_t k, DotUnit *unit
 
 uint64_t tile_elements(const Kernel *k, AxisSet s) {
     uint64_t e = 1;
-    for (int i = 0; i < s.n; i++)
-        e *= k->axis[s.id[i]]->size ? k->axis[s.id[i]]->size : 1;
+    for (int i = 0; i < s.n; i++) {
+        uint64_t size = k->axis[s.id[i]]->size ? k->axis[s.id[i]]->size : 1;
+        e = e > UINT64_MAX / size ? UINT64_MAX : e * size;
+    }
     return e;
 }

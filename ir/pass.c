@@ -88,6 +88,8 @@ static bool run_kernels(Run *run, PassId id) {
     Kernel **kernels = arena_copy(run->arena, ctx->module->kernel, (size_t)n * sizeof *kernels);
     for (int i = 0; i < n; i++) {
         uint32_t errors = diags_error_count(ctx->diags);
+        ctx->running = pass_name(id);
+        ctx->kernel = kernels[i]->name;
         bool ok = passes[id].run(ctx, kernels[i]);
         arena_reset(ctx->scratch);
         if (!ok && diags_error_count(ctx->diags) == errors)

@@ -31,17 +31,25 @@ typedef struct Ring {
     int distance;
 } Ring;
 
+// acquire; copies; commit; wait, in this order and once: as pass stage writes them.
 static bool find_ring(Ring *r) {
-    for (Op *op = r->loop->region[0]->first; op; op = op->next) {
-        if (op->kind == OP_ACQUIRE)
-            r->acquire = op;
-        if (op->kind == OP_COMMIT)
-            r->commit = op;
-        if (op->kind == OP_WAIT)
-            r->wait = op;
-    }
-    if (!r->acquire || !r->commit || !r->wait)
+    Op *op = r->loop->region[0]->first;
+    while (op && op->kind != OP_ACQUIRE)
+        op = op->next;
+    if (!op)
         return false;
+    r->acquire = op;
+    for (op = op->next; op && op->kind == OP_COPY && op->mem[1].mem->kind == MEM_BUF;)
+        op = op->next;
+    r->commit = op;
+    r->wait = op ? op->next : NULL;
+    if (!r->wait || r->commit->kind != OP_COMMIT || r->wait->kind != OP_WAIT ||
+        r->commit->mem[0].mem != r->acquire->mem[0].mem ||
+        r->wait->mem[0].mem != r->acquire->mem[0].mem)
+        return false;
+    for (op = r->wait->next; op; op = op->next)
+        if (op->kind == OP_ACQUIRE || op->kind == OP_COMMIT || op->kind == OP_WAIT)
+            return false;
     r->chan = r->acquire->mem[0].mem;
     r->distance = (int)op_attr_int(r->chan->def, ATTR_stages) - 1;
     Str mode = op_attr_str(r->chan->def, ATTR_mode);

@@ -396,5 +396,8 @@ bool pass_schedule(PassCtx *ctx, Kernel *k) {
         return false;
     DotPass p = {ctx, k};
     ir_walk(k->body, loop_set_sizes, &p);
+    for (int i = 0; i < k->naxis; i++) // in order of declaration
+        if (k->axis[i]->like && k->axis[i]->size == 0)
+            k->axis[i]->size = k->axis[i]->like->size;
     return true;
 }

@@ -232,8 +232,34 @@ static Value *op_fold(Kernel *k, const Op *op) {
 typedef struct Entry {
     uint64_t hash;
     Op *op;
+    uint32_t next; // the entry before it in its bucket, + 1; 0: none
 } Entry;
-typedef VEC(Entry) EntryVec; // a stack: leaving a region pops what it defined
+// A stack (leaving a region pops what it defined) whose entries are chained by hash.
+typedef struct Seen {
+    VEC(Entry) entries;
+    uint32_t *bucket; // the newest entry, + 1
+    uint32_t mask;    // number of buckets - 1
+} Seen;
+
+static Seen seen_new(Arena *scratch, const Kernel *k) {
+    uint32_t buckets = 64;
+    while (buckets < k->nvalue)
+        buckets *= 2;
+    return (Seen){.bucket = ARENA_ARRAY(scratch, uint32_t, buckets), .mask = buckets - 1};
+}
+
+static void seen_push(Arena *scratch, Seen *s, uint64_t hash, Op *op) {
+    uint32_t *bucket = &s->bucket[hash & s->mask];
+    vec_push(scratch, &s->entries, ((Entry){hash, op, *bucket}));
+    *bucket = s->entries.len;
+}
+
+static void seen_pop_to(Seen *s, uint32_t mark) {
+    while (s->entries.len > mark) {
+        Entry e = vec_pop(&s->entries);
+        s->bucket[e.hash & s->mask] = e.next;
+    }
+}
 
 static uint64_t mix(uint64_t h, uint64_t x) {
     h ^= x + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2);
@@ -283,10 +309,12 @@ static bool op_equal(const Op *a, const Op *b) {
     return true;
 }
 
-static Op *find_equal(const EntryVec *seen, uint64_t hash, const Op *op) {
-    for (uint32_t i = seen->len; i-- > 0;)
-        if (seen->data[i].hash == hash && op_equal(seen->data[i].op, op))
-            return seen->data[i].op;
+static Op *find_equal(const Seen *seen, uint64_t hash, const Op *op) {
+    for (uint32_t i = seen->bucket[hash & seen->mask]; i > 0; i = seen->entries.data[i - 1].next) {
+        const Entry *e = &seen->entries.data[i - 1];
+        if (e->hash == hash && op_equal(e->op, op))
+            return e->op;
+    }
     return NULL;
 }
 
@@ -299,10 +327,11 @@ static bool op_is_shareable(const Simplify *s, const Op *op) {
 static void region_map_operands(Simplify *s, Op *op) {
     for (int i = 0; i < op->nin; i++)
         op->in[i] = ir_mapped(&s->map, op->in[i]);
+    ir_refresh_definition(op);
 }
 
-static void region_share(Simplify *s, Region *r, EntryVec *seen) {
-    uint32_t mark = seen->len;
+static void region_share(Simplify *s, Region *r, Seen *seen) {
+    uint32_t mark = seen->entries.len;
     for (Op *op = r->first, *next; op; op = next) {
         next = op->next;
         region_map_operands(s, op);
@@ -318,14 +347,15 @@ static void region_share(Simplify *s, Region *r, EntryVec *seen) {
                 replace(s, op, equal->res[0]);
                 continue;
             }
-            vec_push(s->scratch, seen, ((Entry){h, op}));
+            seen_push(s->scratch, seen, h, op);
         }
         // A function of elements takes nothing from outside.
-        EntryVec own = {0};
+        bool closed = op->nregion > 0 && op_has(op->kind, TRAIT_FUNCTION);
+        Seen own = closed ? seen_new(s->scratch, s->k) : (Seen){.mask = 0};
         for (int i = 0; i < op->nregion; i++)
-            region_share(s, op->region[i], op_has(op->kind, TRAIT_FUNCTION) ? &own : seen);
+            region_share(s, op->region[i], closed ? &own : seen);
     }
-    seen->len = mark;
+    seen_pop_to(seen, mark);
 }
 
 // --- unused
@@ -479,7 +509,7 @@ bool pass_simplify(PassCtx *ctx, Kernel *k) {
         s.map = ir_map_new(ctx->scratch, k);
         s.written = ARENA_ARRAY(ctx->scratch, uint8_t, (size_t)k->nmem + 1);
         ir_walk(k->body, note_write, &s);
-        EntryVec seen = {0};
+        Seen seen = seen_new(ctx->scratch, k);
         region_share(&s, k->body, &seen);
         region_hoist(&s, k->body);
         uint8_t *read = ARENA_ARRAY(ctx->scratch, uint8_t, (size_t)k->nmem + 1);

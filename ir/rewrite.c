@@ -235,21 +235,28 @@ static void map_op(IrMap *m, Op *op) {
     map_attrs(m, op);
 }
 
+void ir_refresh_definition(Op *op) {
+    if (op->kind == OP_AXIS) {
+        Axis *a = op->axes[0];
+        a->lo = op->nin ? op->in[0] : NULL;
+        a->hi = op->nin ? op->in[1] : NULL;
+    }
+    if (op->kind == OP_TEMP)
+        for (int i = 0; i < op->def_mem->rank; i++)
+            op->def_mem->dim[i] = op->in[i];
+}
+
 // What an op declares follows its operands.
 static void map_definition(IrMap *m, Op *op) {
     if (op->kind == OP_AXIS) {
         Axis *a = op->axes[0];
         a->of = ir_mapped_axis(m, a->of);
         a->like = ir_mapped_axis(m, a->like);
-        a->lo = op->nin ? op->in[0] : NULL;
-        a->hi = op->nin ? op->in[1] : NULL;
     }
+    ir_refresh_definition(op);
     Mem *mem = op->def_mem;
     if (!mem)
         return;
-    if (op->kind == OP_TEMP)
-        for (int i = 0; i < mem->rank; i++)
-            mem->dim[i] = op->in[i];
     mem->axes = mapped_axes(m, mem->axes);
     mem->layout = mapped_layout(m, mem->layout);
     for (int i = 0; i < mem->nbufs; i++)

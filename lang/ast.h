@@ -26,7 +26,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { AST_EXPR_DEPTH = 1000, AST_STMT_DEPTH = 250 };
+enum { AST_EXPR_DEPTH = 1000, AST_STMT_DEPTH = 250, AST_LIST_MAX = 256, AST_BINDERS_MAX = 16 };
 
 typedef struct AstFile AstFile;
 typedef struct Decl Decl;

@@ -14,23 +14,38 @@ Span ast_span_of(const Span *rhs, int n) {
 
 /* --- lists ---------------------------------------------------------------------------------- */
 
+/* Room for one more in a list; else a report, once for a list, and the item is left out. */
+bool ast_list_has_room(ParseContext *ctx, uint32_t len, uint32_t most) {
+    if (len < most)
+        return true;
+    if (!ctx->too_many)
+        diag_add(ctx->diags, DIAG_TOO_MANY, ctx->last.span,
+                 "a list with more than %u items, which is the most here", most);
+    ctx->too_many = true;
+    return false;
+}
+
 ExprVec ast_exprs_push(ParseContext *ctx, ExprVec list, Expr *expr) {
-    vec_push(ctx->arena, &list, expr);
+    if (ast_list_has_room(ctx, list.len, AST_LIST_MAX))
+        vec_push(ctx->arena, &list, expr);
     return list;
 }
 
 NameVec ast_names_push(ParseContext *ctx, NameVec list, Name name) {
-    vec_push(ctx->arena, &list, name);
+    if (ast_list_has_room(ctx, list.len, AST_LIST_MAX))
+        vec_push(ctx->arena, &list, name);
     return list;
 }
 
 IndexEntryVec ast_entries_push(ParseContext *ctx, IndexEntryVec list, const IndexEntry *entry) {
-    vec_push(ctx->arena, &list, *entry);
+    if (ast_list_has_room(ctx, list.len, AST_LIST_MAX))
+        vec_push(ctx->arena, &list, *entry);
     return list;
 }
 
 ArgVec ast_args_push(ParseContext *ctx, ArgVec list, const Arg *arg) {
-    vec_push(ctx->arena, &list, *arg);
+    if (ast_list_has_room(ctx, list.len, AST_LIST_MAX))
+        vec_push(ctx->arena, &list, *arg);
     return list;
 }
 

@@ -13,6 +13,7 @@
 Span ast_span_of(const Span *rhs, int n);
 
 /* Lists. */
+bool ast_list_has_room(ParseContext *ctx, uint32_t len, uint32_t most);
 ExprVec ast_exprs_push(ParseContext *ctx, ExprVec list, Expr *expr);
 NameVec ast_names_push(ParseContext *ctx, NameVec list, Name name);
 IndexEntryVec ast_entries_push(ParseContext *ctx, IndexEntryVec list, const IndexEntry *entry);

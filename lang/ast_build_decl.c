@@ -4,17 +4,20 @@
 #include "lang/scan.h"
 
 GenericVec ast_generics_push(ParseContext *ctx, GenericVec list, const Generic *generic) {
-    vec_push(ctx->arena, &list, *generic);
+    if (ast_list_has_room(ctx, list.len, AST_LIST_MAX))
+        vec_push(ctx->arena, &list, *generic);
     return list;
 }
 
 ParamVec ast_params_push(ParseContext *ctx, ParamVec list, const Param *param) {
-    vec_push(ctx->arena, &list, *param);
+    if (ast_list_has_room(ctx, list.len, AST_LIST_MAX))
+        vec_push(ctx->arena, &list, *param);
     return list;
 }
 
 ScheduleAltVec ast_alts_push(ParseContext *ctx, ScheduleAltVec list, const ScheduleAlt *alt) {
-    vec_push(ctx->arena, &list, *alt);
+    if (ast_list_has_room(ctx, list.len, AST_LIST_MAX))
+        vec_push(ctx->arena, &list, *alt);
     return list;
 }
 
@@ -22,7 +25,8 @@ ScheduleEntryVec ast_scheds_push(ParseContext *ctx, ScheduleEntryVec list, Span 
                                  ScheduleEntry *entry, ScheduleAltVec alts) {
     entry->span = span;
     entry->alts = alts;
-    vec_push(ctx->arena, &list, *entry);
+    if (ast_list_has_room(ctx, list.len, AST_LIST_MAX))
+        vec_push(ctx->arena, &list, *entry);
     return list;
 }
 

@@ -4,17 +4,20 @@
 #include <string.h>
 
 LetItemVec ast_lets_push(ParseContext *ctx, LetItemVec list, const LetItem *item) {
-    vec_push(ctx->arena, &list, *item);
+    if (ast_list_has_room(ctx, list.len, AST_LIST_MAX))
+        vec_push(ctx->arena, &list, *item);
     return list;
 }
 
 VarItemVec ast_vars_push(ParseContext *ctx, VarItemVec list, const VarItem *item) {
-    vec_push(ctx->arena, &list, *item);
+    if (ast_list_has_room(ctx, list.len, AST_LIST_MAX))
+        vec_push(ctx->arena, &list, *item);
     return list;
 }
 
 BinderVec ast_binders_push(ParseContext *ctx, BinderVec list, const Binder *binder) {
-    vec_push(ctx->arena, &list, *binder);
+    if (ast_list_has_room(ctx, list.len, AST_BINDERS_MAX))
+        vec_push(ctx->arena, &list, *binder);
     return list;
 }
 

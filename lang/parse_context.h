@@ -85,13 +85,13 @@ typedef struct ParseContext {
     VEC(Bracket) brackets;
     Token held; /* the token that waits behind virtual ones */
     bool has_held;
-    Token last;            /* given to the parser: the lookahead when an error is found */
-    Span before;           /* span of the token before it */
-    uint32_t depth_before; /* brackets open before `last` */
-    bool recovering;       /* a syntax error was found, its end not yet */
-    bool broken_string;    /* the last string has no end */
-    bool recovering_top;   /* the same for an error outside every bracket */
-    bool too_deep;         /* reported */
+    Token last;              /* given to the parser: the lookahead when an error is found */
+    Span before;             /* span of the token before it */
+    uint32_t depth_before;   /* brackets open before `last` */
+    bool recovering;         /* a syntax error was found, its end not yet */
+    bool broken_string;      /* the last string has no end */
+    bool recovering_top;     /* the same for an error outside every bracket */
+    bool too_deep, too_many; /* reported */
 } ParseContext;
 
 #endif

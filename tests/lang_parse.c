@@ -375,8 +375,13 @@ Test(parse, allowed_depth) {
     file = lang_parse_text(&lang,
                            repeated(&lang, "kernel k() {", "if a {", AST_STMT_DEPTH, "", "}", "}"));
     cr_assert(!file->has_errors);
-    file = lang_parse_text(&lang, repeated(&lang, "fn f(", "a, ", 20000, "b", "", ") = 1;"));
+    file = lang_parse_text(&lang,
+                           repeated(&lang, "fn f(", "a, ", AST_LIST_MAX - 1, "b", "", ") = 1;"));
     cr_assert(!file->has_errors);
+    file = lang_parse_text(&lang, repeated(&lang, "fn f(", "a, ", 20000, "b", "", ") = 1;"));
+    cr_assert(file->has_errors);
+    cr_assert_eq(diags_count(lang.diags), 1);
+    cr_assert_eq(diag_id(diags_at(lang.diags, 0)), DIAG_TOO_MANY);
     lang_free(&lang);
 }
 
