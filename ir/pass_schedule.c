@@ -378,24 +378,66 @@ static bool nest_schedule(PassCtx *ctx, Kernel *k, Op *par) {
     return true;
 }
 
-// Loops written by hand over tiles without a size, outside products: one vector per thread.
+// --- loops written by hand over tiles without a size, outside products ---
+
+typedef struct LoopSizes {
+    PassCtx *ctx;
+    Kernel *k;
+    Nest nest;
+    const Axis *axis;
+    uint64_t others; // elements of the largest tile along it, without it
+} LoopSizes;
+
+// An axis that will be streamed counts with its tile.
+static uint64_t axis_elements(const LoopSizes *s, const Axis *a) {
+    if (a->size)
+        return a->size;
+    return axes_has(s->nest.whole, a->id) ? stream_tile(s->ctx->target, &s->nest, a) : 1;
+}
+
+static void find_others(void *user, Op *op) {
+    LoopSizes *s = user;
+    for (int i = 0; i < op->nres; i++) {
+        AxisSet axes = op->res[i]->type.axes;
+        uint64_t n = 1;
+        for (int j = 0; j < axes.n && axes_has(axes, s->axis->id); j++)
+            if (axes.id[j] != s->axis->id)
+                n *= axis_elements(s, s->k->axis[axes.id[j]]);
+        s->others = n > s->others ? n : s->others;
+    }
+}
+
+// One vector per thread where the loop's tile has no other axis; fewer where it has.
 static void loop_set_sizes(void *user, Op *op) {
-    DotPass *p = user;
-    if (op->kind != OP_FOR)
-        return;
-    const TargetDesc *t = p->ctx->target;
-    uint32_t tile =
-        t->family == TARGET_CPU ? (uint32_t)(t->lanes * CPU_TILE_VECTORS) : ELEMENTWISE_THREADS * 4;
-    for (int i = 0; i < op->nbinders; i++)
-        if (op->binder[i].axis)
-            axis_set_size(p->ctx, p->k, op->binder[i].axis, tile);
+    LoopSizes *s = user;
+    enum { PER_THREAD = 16 };
+    const TargetDesc *t = s->ctx->target;
+    bool cpu = t->family == TARGET_CPU;
+    int warps = (int)op_attr_int(s->nest.op, ATTR_warps);
+    uint64_t most = (uint64_t)t->lanes * (cpu ? CPU_TILE_VECTORS : PER_THREAD * (unsigned)warps);
+    for (int i = 0; i < op->nbinders && op->kind == OP_FOR; i++) {
+        Axis *a = op->binder[i].axis;
+        if (!a || a->size)
+            continue;
+        s->axis = a;
+        s->others = 1;
+        ir_walk(s->nest.op->region[0], find_others, s);
+        uint64_t tile = cpu ? most : ELEMENTWISE_THREADS * 4;
+        if (most / s->others < tile)
+            tile = most > s->others ? most / s->others : 1;
+        axis_set_size(s->ctx, s->k, a, pow2_floor(tile));
+    }
+}
+
+static bool nest_loop_sizes(PassCtx *ctx, Kernel *k, Op *par) {
+    LoopSizes s = {.ctx = ctx, .k = k, .nest = nest_of(par)};
+    ir_walk(par->region[0], loop_set_sizes, &s);
+    return true;
 }
 
 bool pass_schedule(PassCtx *ctx, Kernel *k) {
-    if (!each_nest(ctx, k, nest_schedule))
+    if (!each_nest(ctx, k, nest_schedule) || !each_nest(ctx, k, nest_loop_sizes))
         return false;
-    DotPass p = {ctx, k};
-    ir_walk(k->body, loop_set_sizes, &p);
     for (int i = 0; i < k->naxis; i++) // in order of declaration
         if (k->axis[i]->like && k->axis[i]->size == 0)
             k->axis[i]->size = k->axis[i]->like->size;

@@ -3,12 +3,15 @@
 // In and out: stage scheduled. A level-0 reduction needs only loads; a value that uses a reduction
 // of level i along the same axis is of level i + 1. Each level is one loop that carries its
 // accumulators; stores along the axis form a last loop at the level of what they store. What a
-// later loop needs again is computed (and read) again.
+// later loop needs again is computed (and read) again. Where inner loops use the axis, values along
+// it first go to scratch memory (stream_keep.c).
 //
 //   %x = load @x[m, N]; %s = reduce.sum[N] %x; %y = div %x, %s; store @y[m, N], %y
 //   => axis n of N by 1024
 //      %s = for n in 0..%N carry (%a = 0) { %x = load @x[m, n]; %t = reduce.sum[n] %x; %b = add %a,
 //      %t; yield %b } for n in 0..%N { %x = load @x[m, n]; %y = div %x, %s; store @y[m, n], %y }
+#include "ir/stream.h"
+
 #include "ir/fold.h"
 #include "ir/nest.h"
 #include "ir/remark.h"
@@ -17,13 +20,22 @@
 typedef struct Stream {
     PassCtx *ctx;
     Kernel *k;
-    Region *region; // body of the nest (or of a loop in it)
+    Region *region;    // body of the nest, or of a loop in it
+    Op *after, *until; // its ops between these (NULL: from its start, to its end)
     Axis *whole;
     uint32_t tile;
     uint8_t *level; // by value id: dependence level + 1, 0 = not along the axis
     uint8_t *along; // by value id: a reduction along the axis
     int passes;     // loops along the axis so far
 } Stream;
+
+static Op *first_of(const Stream *s) {
+    return s->after ? s->after->next : s->region->first;
+}
+
+static Op *last_of(const Stream *s) {
+    return s->until ? s->until->prev : s->region->last;
+}
 
 static bool uses_axis(const Op *op, const Axis *a) {
     for (int i = 0; i < op->nin; i++)
@@ -64,7 +76,7 @@ static int op_level(const Stream *s, Op *op) {
 }
 
 static void op_levels(Stream *s) {
-    for (Op *op = s->region->first; op; op = op->next) {
+    for (Op *op = first_of(s); op != s->until; op = op->next) {
         int level = op_level(s, op);
         for (int i = 0; i < op->nres; i++) {
             s->level[op->res[i]->id] = (uint8_t)level;
@@ -97,7 +109,7 @@ static Cone stream_cone(Stream *s, Op *const *roots, int n) {
     for (int i = 0; i < n; i++)
         for (int j = 0; j < roots[i]->nin; j++)
             needed[roots[i]->in[j]->id] = 1;
-    for (Op *op = s->region->last; op; op = op->prev) {
+    for (Op *op = last_of(s); op != s->after; op = op->prev) {
         if (!op_is_needed(s, op, needed))
             continue;
         c.n++;
@@ -107,7 +119,7 @@ static Cone stream_cone(Stream *s, Op *const *roots, int n) {
     }
     c.op = ARENA_ARRAY(s->ctx->scratch, Op *, (size_t)c.n + 1);
     int at = 0;
-    for (Op *op = s->region->first; op; op = op->next)
+    for (Op *op = first_of(s); op != s->until; op = op->next)
         if (op_is_needed(s, op, needed))
             c.op[at++] = op;
     return c;
@@ -171,7 +183,7 @@ static void move_users_behind(Stream *s, Op *loop) {
     for (int i = 0; i < loop->nres; i++)
         late[loop->res[i]->id] = 1;
     Op *anchor = loop->next;
-    for (Op *op = s->region->first, *next; op != loop; op = next) {
+    for (Op *op = first_of(s), *next; op != loop; op = next) {
         next = op->next;
         Late l = {.value = late};
         find_late(&l, op);
@@ -284,7 +296,7 @@ typedef struct NestedUse {
 
 static void find_nested_use(void *user, Op *op) {
     NestedUse *u = user;
-    if (!u->op && (uses_axis(op, u->axis) || op_reduces(op, u->axis)))
+    if (!u->op && op->kind != OP_AXIS && (uses_axis(op, u->axis) || op_reduces(op, u->axis)))
         u->op = op;
 }
 
@@ -341,7 +353,7 @@ static bool may_exchange(const Stream *s, Op *first, Op *second) {
 }
 
 static bool reduces_behind(const Stream *s, const Op *op) {
-    for (; op; op = op->next)
+    for (; op != s->until; op = op->next)
         if (op_is_reduction(op) && op_reduces(op, s->whole))
             return true;
     return false;
@@ -349,11 +361,11 @@ static bool reduces_behind(const Stream *s, const Op *op) {
 
 // The access to `mem` that streaming would exchange with an earlier one.
 static const Op *exchanged_access(const Stream *s, const Mem *mem) {
-    for (Op *op = s->region->first; op; op = op->next) {
+    for (Op *op = first_of(s); op != s->until; op = op->next) {
         Touch t = op_touch(op, mem);
         if (!t.reads && !t.writes)
             continue;
-        for (Op *e = s->region->first; e != op; e = e->next) {
+        for (Op *e = first_of(s); e != op; e = e->next) {
             Touch u = op_touch(e, mem);
             if (!(u.writes || (t.writes && u.reads)))
                 continue;
@@ -379,12 +391,7 @@ static bool scans_whole_first(const Stream *s, const Op *op) {
 // What this pass cannot stream: other ops along the axis, uses in inner loops, and reading back
 // what the nest wrote.
 static bool stream_refuses(Stream *s) {
-    for (Op *op = s->region->first; op; op = op->next) {
-        NestedUse nested = {.axis = s->whole};
-        for (int i = 0; i < op->nregion; i++)
-            ir_walk(op->region[i], find_nested_use, &nested);
-        if (nested.op)
-            return stream_unsupported(s, nested.op, "a use in an inner loop");
+    for (Op *op = first_of(s); op != s->until; op = op->next) {
         bool along = uses_axis(op, s->whole) || op_reduces(op, s->whole);
         bool fine = op_has(op->kind, TRAIT_ELEMENTWISE) || op->kind == OP_LOAD ||
                     op->kind == OP_STORE || op_is_reduction(op) || op->kind == OP_INSIDE ||
@@ -447,7 +454,7 @@ static bool region_stream(Stream *s) {
     for (;;) {
         find_levels(s);
         VEC(Op *) reds = {0};
-        for (Op *op = s->region->first; op; op = op->next)
+        for (Op *op = first_of(s); op != s->until; op = op->next)
             if (op_is_reduction(op) && op_reduces(op, s->whole) && s->level[op->res[0]->id] == 0)
                 vec_push(s->ctx->scratch, &reds, op);
         if (reds.len == 0)
@@ -456,7 +463,7 @@ static bool region_stream(Stream *s) {
         stream_reductions(s, reds.data, (int)reds.len, reds.data[reds.len - 1]);
     }
     VEC(Op *) stores = {0};
-    for (Op *op = s->region->first; op; op = op->next)
+    for (Op *op = first_of(s); op != s->until; op = op->next)
         if (is_effect(op) && op->nregion == 0 && uses_axis(op, s->whole))
             vec_push(s->ctx->scratch, &stores, op);
     find_levels(s);
@@ -477,18 +484,44 @@ static void note_streamed(PassCtx *ctx, const Kernel *k, const Op *par, const St
                   s->passes);
 }
 
+// Each run of ops between two that use the axis in their regions, and these regions.
+static bool segments_stream(Stream *s, Region *region) {
+    Op *after = NULL, *yield = region_yield(region);
+    for (Op *op = region->first; op; op = op->next) {
+        if (!stream_splits(s->k, op, s->whole))
+            continue;
+        s->region = region;
+        s->after = after;
+        s->until = op;
+        if (!region_stream(s))
+            return false;
+        for (int i = 0; i < op->nregion; i++)
+            if (!segments_stream(s, op->region[i]))
+                return false;
+        after = op;
+    }
+    s->region = region;
+    s->after = after;
+    s->until = yield;
+    return region_stream(s);
+}
+
+// Nothing along the axis may be left: it would be held.
+static bool all_streamed(Stream *s, Op *par) {
+    NestedUse left = {.axis = s->whole};
+    ir_walk(par->region[0], find_nested_use, &left);
+    return !left.op || !stream_unsupported(s, left.op, op_info(left.op->kind)->text);
+}
+
 static bool nest_stream(PassCtx *ctx, Kernel *k, Op *par) {
     Nest n = nest_of(par);
     for (int i = 0; i < n.whole.n; i++) {
         Axis *a = k->axis[n.whole.id[i]];
         if (a->size)
             continue; // held
-        Stream s = {.ctx = ctx,
-                    .k = k,
-                    .region = par->region[0],
-                    .whole = a,
-                    .tile = stream_tile(ctx->target, &n, a)};
-        if (!region_stream(&s))
+        Stream s = {.ctx = ctx, .k = k, .whole = a, .tile = stream_tile(ctx->target, &n, a)};
+        if (!stream_separate(ctx, k, par, a) || !segments_stream(&s, par->region[0]) ||
+            !all_streamed(&s, par))
             return false;
         note_streamed(ctx, k, par, &s);
     }

@@ -5,8 +5,9 @@
 // inside a program every warp runs on its own: between two accesses to one tensor, one of them a
 // write, that may touch one element from different threads, stands a barrier (which also makes the
 // writes visible). None is needed where both name the same element with the same index in the same
-// layout: then one thread does both. Buffers of rings are ordered by their channels. One-warp hosts
-// need nothing.
+// layout, of which no thread holds copies: then one thread does both (one thread writes for all
+// that hold a copy, and a scalar is held by all). Buffers of rings are ordered by their channels.
+// One-warp hosts need nothing.
 //
 //   store @y[m, n], %a; %q = load @y[m, %r]  =>  store @y[m, n], %a; barrier; %q = load @y[m, %r]
 #include "ir/pass.h"
@@ -24,6 +25,7 @@ typedef VEC(Access) AccessVec; // since the last barrier
 typedef struct Sync {
     PassCtx *ctx;
     Kernel *k;
+    int warps;
 } Sync;
 
 static const Layout *access_layout(const Op *op) {
@@ -32,9 +34,23 @@ static const Layout *access_layout(const Op *op) {
     return op->nin > 0 && op->kind != OP_COPY ? op->in[op->nin - 1]->type.layout : NULL;
 }
 
-static bool same_place(const Access *a, const Access *b) {
-    if (a->layout != b->layout || a->ref->nidx != b->ref->nidx || a->op->kind == OP_COPY ||
-        b->op->kind == OP_COPY)
+static int log2_of(int x) {
+    int n = 0;
+    while (x >>= 1)
+        n++;
+    return n;
+}
+
+// Each thread of the program holds elements of its own.
+static bool has_no_copies(const Sync *s, const Layout *l) {
+    return l && l->nin[IN_LANE] == log2_of(s->ctx->target->lanes) &&
+           l->nin[IN_WARP] == log2_of(s->warps) && layout_free_bits(l, IN_LANE) == 0 &&
+           layout_free_bits(l, IN_WARP) == 0;
+}
+
+static bool same_place(const Sync *s, const Access *a, const Access *b) {
+    if (!has_no_copies(s, a->layout) || a->layout != b->layout || a->ref->nidx != b->ref->nidx ||
+        a->op->kind == OP_COPY || b->op->kind == OP_COPY)
         return false;
     for (int i = 0; i < a->ref->nidx; i++)
         if (a->op->in[a->ref->first + i] != b->op->in[b->ref->first + i])
@@ -42,8 +58,8 @@ static bool same_place(const Access *a, const Access *b) {
     return true;
 }
 
-static bool conflicts(const Access *a, const Access *b) {
-    return a->ref->mem == b->ref->mem && (a->writes || b->writes) && !same_place(a, b);
+static bool conflicts(const Sync *s, const Access *a, const Access *b) {
+    return a->ref->mem == b->ref->mem && (a->writes || b->writes) && !same_place(s, a, b);
 }
 
 // Accesses of one op to tensors; a copy may have one on either side.
@@ -86,7 +102,7 @@ static bool loop_conflicts(Sync *s, Region *body) {
     AccessVec list = region_accesses(s, body);
     for (uint32_t i = 0; i < list.len; i++)
         for (uint32_t j = 0; j < i; j++)
-            if (list.data[i].op != list.data[j].op && conflicts(&list.data[i], &list.data[j]))
+            if (list.data[i].op != list.data[j].op && conflicts(s, &list.data[i], &list.data[j]))
                 return true;
     return false;
 }
@@ -135,7 +151,7 @@ static void region_sync(Sync *s, Region *r, AccessVec *since) {
         bool conflict = false;
         for (int i = 0; i < n; i++)
             for (uint32_t j = 0; j < since->len; j++)
-                conflict |= conflicts(&a[i], &since->data[j]);
+                conflict |= conflicts(s, &a[i], &since->data[j]);
         if (conflict)
             insert_barrier(s, op, since);
         for (int i = 0; i < n; i++)
@@ -144,7 +160,8 @@ static void region_sync(Sync *s, Region *r, AccessVec *since) {
 }
 
 static bool nest_sync(PassCtx *ctx, Kernel *k, Op *par) {
-    Sync s = {ctx, k};
+    int warps = (int)op_attr_int(par, ATTR_warps);
+    Sync s = {ctx, k, warps ? warps : 1};
     AccessVec since = {0};
     region_sync(&s, par->region[0], &since);
     return true;
