@@ -289,6 +289,66 @@ static int schedule_streamed(PassCtx *ctx, Kernel *k, Op *par, const Nest *n) {
     return cpu ? 1 : ELEMENTWISE_THREADS / t->lanes;
 }
 
+// --- loops over tiles written by hand, without products ---
+
+typedef struct TileLoops {
+    PassCtx *ctx;
+    Kernel *k;
+    int contiguous;
+    uint32_t tile;
+} TileLoops;
+
+static bool has_tile_loop(const Region *r) {
+    for (const Op *op = r->first; op; op = op->next) {
+        for (int i = 0; op->kind == OP_FOR && i < op->nbinders; i++)
+            if (op->binder[i].axis)
+                return true;
+        for (int i = 0; i < op->nregion; i++)
+            if (has_tile_loop(op->region[i]))
+                return true;
+    }
+    return false;
+}
+
+// The binder of a loop whose axis lies along the threads: the contiguous one, or the last of an
+// innermost loop; NULL where a loop in it has that.
+static Axis *wide_axis(const TileLoops *l, const Op *loop) {
+    Axis *last = NULL;
+    for (int i = 0; i < loop->nbinders; i++) {
+        Axis *a = loop->binder[i].axis;
+        if (a && a->id == l->contiguous)
+            return a;
+        last = a ? a : last;
+    }
+    return has_tile_loop(loop->region[0]) ? NULL : last;
+}
+
+static void size_tile_loops(TileLoops *l, Region *r, bool is_wide) {
+    for (Op *op = r->first; op; op = op->next) {
+        Axis *wide = op->kind == OP_FOR && !is_wide ? wide_axis(l, op) : NULL;
+        for (int i = 0; op->kind == OP_FOR && i < op->nbinders; i++) {
+            Axis *a = op->binder[i].axis;
+            if (a)
+                axis_set_size(l->ctx, l->k, a, a == wide ? l->tile : 1);
+        }
+        for (int i = 0; i < op->nregion; i++)
+            size_tile_loops(l, op->region[i], is_wide || wide);
+    }
+}
+
+// As if the loops' axes were whole axes that are streamed: one axis lies along the threads, of the
+// others a program has few. `held`: elements of the axes that are held beside them.
+static int schedule_loops(PassCtx *ctx, Kernel *k, Op *par, const Nest *n, uint64_t held) {
+    const TargetDesc *t = ctx->target;
+    bool cpu = t->family == TARGET_CPU;
+    uint64_t tile = cpu ? (uint64_t)t->lanes * CPU_TILE_VECTORS : ELEMENTWISE_THREADS * 4;
+    bool across = n->contiguous >= 0 && is_bound_here(par, (uint16_t)n->contiguous);
+    TileLoops loops = {ctx, k, n->contiguous, pow2_floor(held < tile ? tile / held : 1)};
+    schedule_streamed(ctx, k, par, n);
+    size_tile_loops(&loops, par->region[0], across);
+    return cpu ? 1 : ELEMENTWISE_THREADS / t->lanes;
+}
+
 // Programs of rows that a multiprocessor should hold: enough to hide latency, few enough for the
 // registers that a thread needs (128 of 64K). Products and elementwise code are left to the
 // assembler: a thread of a product needs what it needs.
@@ -359,6 +419,8 @@ static bool nest_schedule(PassCtx *ctx, Kernel *k, Op *par) {
         warps = dot_sizes(ctx->target, k, n.dot).warps;
         spread(ctx, k, par, &n, 1, 1);
         accumulators = tile_elements(k, n.dot->res[0]->type.axes);
+    } else if (has_tile_loop(par->region[0])) {
+        warps = schedule_loops(ctx, k, par, &n, held_elements(k, &n));
     } else if (n.whole.n > 0 && held_elements(k, &n) <= 1) {
         warps = schedule_streamed(ctx, k, par, &n);
     } else if (held_elements(k, &n) > 1) {

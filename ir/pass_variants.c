@@ -131,9 +131,15 @@ static uint32_t held_size(const Axis *a, uint32_t bound) {
 
 // The op of the nest that declares the axis; NULL: it is declared outside.
 static Op *axis_declaration(const Region *r, const Axis *a) {
-    for (Op *op = r->first; op; op = op->next)
+    for (Op *op = r->first; op; op = op->next) {
         if (op->kind == OP_AXIS && op->axes[0] == a)
             return op;
+        for (int i = 0; i < op->nregion; i++) {
+            Op *nested = axis_declaration(op->region[i], a);
+            if (nested)
+                return nested;
+        }
+    }
     return NULL;
 }
 
@@ -153,7 +159,8 @@ static void nest_hold(PassCtx *ctx, Kernel *k, Op *par, AxisSet axes, uint32_t b
         Value *lo = a->is_dim || !a->lo ? ir_index(k, 0) : a->lo;
         Op *declared = axis_declaration(par->region[0], a);
         Op *place = declared ? declared->next : first;
-        b = place ? ir_builder_before(k, place) : ir_builder_at_end(k, par->region[0]);
+        Region *body = declared ? declared->parent : par->region[0];
+        b = place ? ir_builder_before(k, place) : ir_builder_at_end(k, body);
         b.span = par->span;
         held[nheld] = ir_axis_window(&b, tile_name(ctx->scratch, a), a, lo,
                                      a->is_dim ? a->extent : a->hi, held_size(a, bound));

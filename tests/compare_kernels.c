@@ -63,3 +63,9 @@ Test(compare_kernels, whole_cpu, .timeout = 600) {
 Test(compare_kernels, whole_sim, .timeout = 600) {
     run_cases("whole", "sim");
 }
+Test(compare_kernels, loops_cpu, .timeout = 600) {
+    run_cases("loops", "cpu");
+}
+Test(compare_kernels, loops_sim, .timeout = 600) {
+    run_cases("loops", "sim");
+}
