@@ -131,6 +131,10 @@ void lower_op(Lower *l, const Op *op) {
     case OP_SCANFN:
         lower_fold(l, op);
         return;
+    case OP_SORT:
+    case OP_TOPK:
+        lower_sort(l, op);
+        return;
     case OP_TAKE:
         lower_take(l, op);
         return;
@@ -352,6 +356,8 @@ int64_t lower_scratch_bytes(const Op *op) {
         return convert_scratch(op);
     if (op->kind == OP_SCAN || op_has(op->kind, TRAIT_FUNCTION))
         return scan_scratch(op);
+    if (op->kind == OP_SORT || op->kind == OP_TOPK)
+        return sort_scratch(op);
     if (op->kind == OP_TAKE)
         return take_scratch(op);
     if (op->kind == OP_ATOMIC)

@@ -237,10 +237,12 @@ void lower_find_maps(Target *t, Kernel *kernel, Op *launch);
 void lower_mma_issue(Lower *l, const Op *op);
 void lower_mma_wait(Lower *l, const Op *op);
 
-// --- lower_scan.c, lower_take.c ---
+// --- lower_scan.c, lower_sort.c, lower_take.c ---
 void lower_scan(Lower *l, const Op *op);
 void lower_fold(Lower *l, const Op *op); // and scanfn
 int64_t scan_scratch(const Op *op);
+void lower_sort(Lower *l, const Op *op); // and topk
+int64_t sort_scratch(const Op *op);
 void lower_take(Lower *l, const Op *op);
 int64_t take_scratch(const Op *op);
 

@@ -132,6 +132,9 @@ typedef struct TargetOps {
     Lane (*bitcast)(Target *t, DType from, DType to, Lane x);
     // Assembler text: $0 is the result, $1 to $n the values; types[1 + n]. NULL: there is none.
     Lane (*text)(Target *t, const char *text, int n, const DType *types, const Lane *x);
+    // Memory of this thread (of the warp's vectors) for the rest of the launch, for registers that
+    // a loop counts. NULL where registers cannot be counted: code for all of them is cheaper there.
+    LLVMValueRef (*thread_memory)(Target *t, LLVMTypeRef type);
 
     // --- global memory ---
     // out[access.width] registers; where pred is false they are fill[i] (fill NULL, or fill[i].v

@@ -350,6 +350,10 @@ static Val dispatch(Fe *fe, BuiltinCall *c) {
         return builtin_scan(fe, c);
     case FAMILY_FOLD:
         return builtin_fold(fe, c);
+    case FAMILY_SORT:
+        return builtin_sort(fe, c);
+    case FAMILY_TOPK:
+        return builtin_topk(fe, c);
     case FAMILY_DOT:
         return builtin_dot(fe, c);
     case FAMILY_WINDOW:

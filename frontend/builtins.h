@@ -19,6 +19,8 @@ typedef enum Family {
     FAMILY_ARG,
     FAMILY_SCAN,
     FAMILY_FOLD,
+    FAMILY_SORT,
+    FAMILY_TOPK,
     FAMILY_DOT,
     FAMILY_WINDOW,
     FAMILY_INSIDE,
@@ -92,11 +94,15 @@ void program_close(Fe *fe, Program *p);
 Val builtin_assert(Fe *fe, BuiltinCall *c, bool is_static);
 Val builtin_print(Fe *fe, BuiltinCall *c);
 
-/* Families that work along axes (builtins_along.c). */
+/* Families that work along axes (builtins_along.c, builtins_sort.c). */
 Val builtin_reduce(Fe *fe, BuiltinCall *c);
 Val builtin_mean(Fe *fe, BuiltinCall *c, bool variance);
 Val builtin_arg(Fe *fe, BuiltinCall *c);
 Val builtin_scan(Fe *fe, BuiltinCall *c);
+Val builtin_sort(Fe *fe, BuiltinCall *c);
+Val builtin_topk(Fe *fe, BuiltinCall *c); /* and histogram */
+/* The argument as a tile that has the first n of the named axes; false after a report. */
+bool along_value(Fe *fe, BuiltinCall *c, int n, Val *out);
 Val builtin_dot(Fe *fe, BuiltinCall *c);
 /* reduce and scan with a function of the text (builtins_fold.c). */
 Val builtin_fold(Fe *fe, BuiltinCall *c);

@@ -7,17 +7,16 @@
 
 #include <string.h>
 
-/* The argument as a tile that has the named axes. */
-static bool along_value(Fe *fe, BuiltinCall *c, Val *out) {
+bool along_value(Fe *fe, BuiltinCall *c, int n, Val *out) {
     Val v = val_settle(fe, c->arg[0]);
-    for (int i = 0; i < c->naxes; i++) {
+    for (int i = 0; i < n; i++) {
         if (axes_has(v.axes, c->axis[i]->id))
             continue;
         Diag *d = fe_error(fe, DIAG_NO_SUCH_AXIS, c->e->call.axes.data[i].span,
                            "`%s` along `%s`, which the value does not have: it is %s", c->row->name,
                            c->axis[i]->name, val_text(fe, v));
         diag_note(fe->diags, d, builtin_span(c, 0), "the value is here");
-        if (v.axes.n == 1)
+        if (v.axes.n == 1 && c->naxes == n)
             diag_hint(fe->diags, d, "write `%s[%s](...)`", c->row->name,
                       axis_by_id(fe, v.axes.id[0])->name);
         return false;
@@ -38,7 +37,7 @@ static Val reduce_value(Fe *fe, BuiltinCall *c, ReduceKind kind, Val v) {
 
 Val builtin_reduce(Fe *fe, BuiltinCall *c) {
     Val v;
-    if (!along_value(fe, c, &v))
+    if (!along_value(fe, c, c->naxes, &v))
         return val_poison();
     DType type = val_dtype(v);
     ReduceKind kind = c->id == BUILTIN_SUM    ? RED_SUM
@@ -93,7 +92,7 @@ static Val mean_value(Fe *fe, BuiltinCall *c, Val v, DType type, const char *hin
 
 Val builtin_mean(Fe *fe, BuiltinCall *c, bool variance) {
     Val v;
-    if (!along_value(fe, c, &v))
+    if (!along_value(fe, c, c->naxes, &v))
         return val_poison();
     DType type = builtin_float(fe, v, c, 0);
     if (type == DT_NONE)
@@ -110,7 +109,7 @@ Val builtin_mean(Fe *fe, BuiltinCall *c, bool variance) {
 
 Val builtin_arg(Fe *fe, BuiltinCall *c) {
     Val v;
-    if (!along_value(fe, c, &v))
+    if (!along_value(fe, c, c->naxes, &v))
         return val_poison();
     if (val_dtype(v) == DT_BOOL) {
         Diag *d =
@@ -144,7 +143,7 @@ Val builtin_arg(Fe *fe, BuiltinCall *c) {
 
 Val builtin_scan(Fe *fe, BuiltinCall *c) {
     Val v;
-    if (!along_value(fe, c, &v))
+    if (!along_value(fe, c, c->naxes, &v))
         return val_poison();
     DType type = val_dtype(v);
     ScanKind kind = c->id == BUILTIN_CUMSUM    ? SCAN_SUM

@@ -98,17 +98,20 @@ static void depends(Fe *fe, Value *v, Vars *out, int depth) {
         return;
     }
     bool removes = op->kind == OP_REDUCE || op->kind == OP_DOT || op->kind == OP_ARGREDUCE;
-    if (removes || op->kind == OP_TAKE) {
+    bool makes = op->kind == OP_TOPK || op->kind == OP_HISTOGRAM;
+    if (removes || makes || op->kind == OP_TAKE) {
         Vars inner = {0};
         depends(fe, op->in[0], &inner, depth + 1);
         if (op->kind == OP_DOT)
             depends(fe, op->in[1], &inner, depth + 1);
-        for (int i = 0; i < op->naxes; i++)
+        for (int i = 0; i < (makes ? 1 : op->naxes); i++)
             vars_drop(&inner, op->axes[i]->iota);
         for (int i = 0; i < inner.n; i++)
             vars_add(out, inner.v[i]);
         out->all |= inner.all;
-        if (removes)
+        if (makes) // the result differs along the axis that is made
+            vars_add(out, op->axes[1]->iota);
+        if (removes || makes)
             return;
     }
     for (int i = op->kind == OP_TAKE ? 1 : 0; i < op->nin; i++)

@@ -246,6 +246,44 @@ void ir_inline_function(Builder *b, Arena *scratch, const Op *op, Value *const *
         out[i] = ir_mapped(&map, yield->in[i]);
 }
 
+Op *ir_sort(Builder *b, Value *x, Axis *along, const char *const *hints) {
+    Type types[2] = {type_tile(x->type.dtype, x->type.axes), type_tile(DT_INDEX, x->type.axes)};
+    return ir_build(b, &(OpInit){.kind = OP_SORT,
+                                 .nin = 1,
+                                 .in = &x,
+                                 .nres = 2,
+                                 .types = types,
+                                 .names = hints,
+                                 .naxes = 1,
+                                 .axes = &along});
+}
+
+// The operand's axes with `to` in the place of `along`.
+static AxisSet axes_replaced(AxisSet s, const Axis *along, const Axis *to) {
+    s = axes_minus(s, axes_of(along));
+    axes_add(&s, to->id);
+    return s;
+}
+
+Op *ir_topk(Builder *b, Value *x, Axis *along, Axis *to, const char *const *hints) {
+    AxisSet axes = axes_replaced(x->type.axes, along, to);
+    Type types[2] = {type_tile(x->type.dtype, axes), type_tile(DT_INDEX, axes)};
+    return ir_build(b, &(OpInit){.kind = OP_TOPK,
+                                 .nin = 1,
+                                 .in = &x,
+                                 .nres = 2,
+                                 .types = types,
+                                 .names = hints,
+                                 .naxes = 2,
+                                 .axes = (Axis *[]){along, to}});
+}
+
+Value *ir_histogram(Builder *b, Value *x, Axis *along, Axis *bins, const char *hint) {
+    OpInit init = {
+        .kind = OP_HISTOGRAM, .nin = 1, .in = &x, .naxes = 2, .axes = (Axis *[]){along, bins}};
+    return build_one(b, init, type_tile(DT_INDEX, axes_replaced(x->type.axes, along, bins)), hint);
+}
+
 // What a contraction gives without an accumulator: f32 of narrow floats, 32 bits of narrow
 // integers.
 static DType dot_dtype(const Value *x, const Value *y) {

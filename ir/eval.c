@@ -249,6 +249,13 @@ static void eval_op(Eval *e, const Op *op) {
     case OP_SCANFN:
         eval_fold(e, op);
         return;
+    case OP_SORT:
+    case OP_TOPK:
+        eval_sort(e, op);
+        return;
+    case OP_HISTOGRAM:
+        eval_histogram(e, op);
+        return;
     case OP_DOT:
         eval_dot(e, op);
         return;

@@ -189,6 +189,8 @@ void walk_along(Eval *e, const Op *op, Walk *w, const Tile *v);
 // Marks a result; poison in an inside element is an error.
 void result_bad(Eval *e, const Op *op, Tile *out, const Walk *w, int64_t p, uint8_t bad);
 void eval_fold(Eval *e, const Op *op); // eval_fold.c; and scanfn
+void eval_sort(Eval *e, const Op *op); // eval_sort.c; and topk
+void eval_histogram(Eval *e, const Op *op);
 void eval_dot(Eval *e, const Op *op);  // eval_dot.c
 void eval_mma(Eval *e, const Op *op);  // mma.issue
 void eval_temp(Eval *e, const Op *op); // eval_memory.c

@@ -41,6 +41,8 @@ void fuse_inner_products(PassCtx *ctx, Kernel *k);
 // Whole axes of the nest that nothing in it needs as a whole become axes of its grid where they
 // could not be streamed. Returns the nest, or the one in its place.
 Op *fuse_spread_whole(PassCtx *ctx, Kernel *k, Op *par);
+// histogram[n, b] => a sum along n of comparisons with b.
+void fuse_histograms(PassCtx *ctx, Kernel *k);
 // dot[K] over an axis that is neither bound nor small => a loop over tiles of K that carries the
 // sum.
 bool fuse_dot_loops(PassCtx *ctx, Kernel *k, Region *region);

@@ -17,7 +17,8 @@
 // Along an axis that the value needs as a whole.
 static bool op_is_heavy(const Op *op) {
     return op->kind == OP_DOT || op->kind == OP_REDUCE || op->kind == OP_SCAN ||
-           op->kind == OP_ARGREDUCE || op_has(op->kind, TRAIT_FUNCTION);
+           op->kind == OP_ARGREDUCE || op->kind == OP_SORT || op->kind == OP_TOPK ||
+           op_has(op->kind, TRAIT_FUNCTION);
 }
 
 typedef bool (*Blocks)(const Op *heavy, const Op *user);

@@ -100,6 +100,29 @@ static bool infer_fold(const Op *op, int i, Type *out, const char **why) {
     return true;
 }
 
+// sort[n], topk[n, j], histogram[n, b]: values (if any), then indices or counts.
+static bool infer_ordered(const Op *op, int i, Type *out, const char **why) {
+    TypeRule rule = op_info(op->kind)->rule;
+    int naxes = rule == RULE_SORT ? 1 : 2;
+    if (op->nin != 1 || op->naxes != naxes)
+        return refuse(why, naxes == 1 ? "one operand and one axis are needed"
+                                      : "one operand and two axes are needed");
+    Type x = op->in[0]->type;
+    if (!axes_has(x.axes, op->axes[0]->id))
+        return refuse(why, "the axes are not those of the operand");
+    if (naxes == 2 && axes_has(x.axes, op->axes[1]->id))
+        return refuse(why, "the operand has the new axis already");
+    if (rule == RULE_HISTOGRAM && !dtype_is_integer(x.dtype) && x.dtype != DT_BOOL)
+        return refuse(why, "bins are of integers");
+    out->dtype = rule == RULE_HISTOGRAM || i > 0 ? DT_INDEX : x.dtype;
+    out->axes = x.axes;
+    if (naxes == 2) {
+        out->axes = axes_minus(x.axes, axes_of(op->axes[0]));
+        axes_add(&out->axes, op->axes[1]->id);
+    }
+    return true;
+}
+
 static bool infer_dot(const Op *op, int i, Type *out, const char **why) {
     if (op->nin != 2 && op->nin != 3)
         return refuse(why, "two or three operands are needed");
@@ -240,6 +263,10 @@ bool op_infer(const Kernel *k, const Op *op, int i, Type *out, const char **why)
     case RULE_FOLD:
     case RULE_SCANFN:
         return infer_fold(op, i, out, why);
+    case RULE_SORT:
+    case RULE_TOPK:
+    case RULE_HISTOGRAM:
+        return infer_ordered(op, i, out, why);
     case RULE_DOT:
         return infer_dot(op, i, out, why);
     case RULE_LOAD:

@@ -277,6 +277,9 @@ typedef enum TypeRule {
     RULE_SCAN,
     RULE_FOLD,
     RULE_SCANFN,
+    RULE_SORT,      // the operand, then index[its axes]: sort[n]
+    RULE_TOPK,      // the same with the first axis replaced by the second: topk[n, j]
+    RULE_HISTOGRAM, // index, with the first axis replaced by the second: histogram[n, b]
     RULE_DOT,
     RULE_LOAD,
     RULE_CONVERT,
@@ -486,6 +489,10 @@ Value *op_full_operand(const Op *op);
 // place: out[n].
 void ir_inline_function(Builder *b, Arena *scratch, const Op *op, Value *const *x, Value *const *y,
                         Value **out);
+// (values, indices) are the results of the op; `hints`, one for each, may be NULL.
+Op *ir_sort(Builder *b, Value *x, Axis *along, const char *const *hints);
+Op *ir_topk(Builder *b, Value *x, Axis *along, Axis *to, const char *const *hints);
+Value *ir_histogram(Builder *b, Value *x, Axis *along, Axis *bins, const char *hint);
 Value *ir_dot(Builder *b, Value *x, Value *y, Value *acc, AxisSet along, const char *hint);
 Value *ir_take(Builder *b, Value *x, int n, Axis *const *axes, Value *const *index, Value *fill,
                const char *hint);

@@ -168,6 +168,10 @@ const Layout *layout_expand(LayoutTable *table, const Layout *l, const AxisSize 
                             unsigned naxes);
 // The first 2^bits elements along the axis.
 const Layout *layout_restrict(LayoutTable *table, const Layout *l, uint16_t axis, unsigned bits);
+// The first `size` elements (a power of two) along `from`, as axis `to`; those that `from` lacks
+// are in new registers, above the others. Registers keep their order.
+const Layout *layout_first(LayoutTable *table, const Layout *l, uint16_t from, uint16_t to,
+                           uint32_t size);
 const Layout *layout_rename(LayoutTable *table, const Layout *l, uint16_t from, uint16_t to);
 // `inner` repeated by `outer`: outer's inputs and outputs above inner's.
 const Layout *layout_product(LayoutTable *table, const Layout *inner, const Layout *outer);

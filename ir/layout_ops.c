@@ -153,6 +153,22 @@ const Layout *layout_rename(LayoutTable *table, const Layout *l, uint16_t from, 
     return draft_finish(table, &draft);
 }
 
+const Layout *layout_first(LayoutTable *table, const Layout *l, uint16_t from, uint16_t to,
+                           uint32_t size) {
+    unsigned bits = 0;
+    while (UINT32_C(1) << bits < size) {
+        bits++;
+    }
+    const Layout *first = layout_restrict(table, l, from, bits);
+    first = first ? layout_rename(table, first, from, to) : NULL;
+    uint32_t have = first ? layout_size(first, to) : 0;
+    if (have == 0 || have >= size) {
+        return first;
+    }
+    AxisSize more = {.axis = to, .size = size / have};
+    return layout_product(table, first, layout_blocked(table, &more, 1, 1, 1, 1));
+}
+
 // Axis of the product: inner's bits below outer's; at most one of them with an odd factor, since
 // digits are outermost.
 static bool product_axis(Draft *draft, const Layout *inner, const Layout *outer, uint16_t axis) {

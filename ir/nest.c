@@ -67,6 +67,9 @@ static void nest_scan(void *user, Op *op) {
     n->words = words > n->words ? words : n->words;
     if (op->kind == OP_DOT && n->ndots++ == 0)
         n->dot = op;
+    if (op->kind == OP_SORT || op->kind == OP_TOPK)
+        for (int i = 0; i < op->naxes; i++)
+            axes_add(&n->sorted, op->axes[i]->id);
     if (op->kind != OP_LOAD && op->kind != OP_STORE && op->kind != OP_ATOMIC &&
         op->kind != OP_SCATTER)
         return;

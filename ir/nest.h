@@ -20,6 +20,7 @@ typedef struct Nest {
     Op *dot;        // the first product, NULL if there is none
     AxisSet axes;   // every axis of a value in it
     AxisSet whole;  // those that nothing binds: held or streamed
+    AxisSet sorted; // those that some op needs held: no part of them has a result
     int elem_bytes; // widest access: bytes of the widest element that it loads or stores
     uint32_t words; // 32-bit registers of what one fold or scan combines; 1 where there is none
     int contiguous; // axis id that walks the innermost dim of most accesses, -1 = none

@@ -345,5 +345,6 @@ static bool region_fuse(PassCtx *ctx, Kernel *k, Region *host) {
 
 bool pass_fuse(PassCtx *ctx, Kernel *k) {
     fuse_inner_products(ctx, k);
+    fuse_histograms(ctx, k);
     return region_fuse(ctx, k, k->body);
 }

@@ -264,6 +264,30 @@ static void spread_fold(Assign *a, Op *op) {
         give_slice(a, op->res[i], group[0]->type.layout);
 }
 
+// What an op along axes gives to its result i: the operand's layout without the axes, or the first
+// elements of it along the new axis. NULL: the operand has no layout yet.
+static const Layout *natural_result(Assign *a, const Op *op, int i) {
+    const Value *v = op_full_operand(op);
+    const Layout *l = v && is_tile(v) ? v->type.layout : NULL;
+    if (!l || op->kind == OP_SORT)
+        return l;
+    if (op->kind == OP_TOPK)
+        return layout_first(a->table, l, op->axes[0]->id, op->axes[1]->id, op->axes[1]->size);
+    return slice_to(a, l, op->res[i]->type.axes);
+}
+
+static bool has_natural_result(const Op *op) {
+    return op->kind == OP_REDUCE || op->kind == OP_ARGREDUCE || op->kind == OP_SORT ||
+           op->kind == OP_TOPK;
+}
+
+static void spread_natural(Assign *a, Op *op) {
+    if (op->kind == OP_SORT) // the operand takes what a user of the values wants
+        give(a, op->in[0], op->res[0]->type.layout);
+    for (int i = 0; i < op->nres; i++)
+        give(a, op->res[i], natural_result(a, op, i));
+}
+
 static void spread_op(void *user, Op *op) {
     Assign *a = user;
     if (op_has(op->kind, TRAIT_FUNCTION)) {
@@ -278,10 +302,8 @@ static void spread_op(void *user, Op *op) {
             Value *group[2] = {op_store_value(op), op->res[0]};
             spread_equal(a, 2, group);
         }
-    } else if (op->kind == OP_REDUCE || op->kind == OP_ARGREDUCE) {
-        if (is_tile(op->in[0]) && op->in[0]->type.layout)
-            for (int i = 0; i < op->nres; i++)
-                give_slice(a, op->res[i], op->in[0]->type.layout);
+    } else if (has_natural_result(op)) {
+        spread_natural(a, op);
     } else if (op->kind == OP_TAKE) {
         spread_take(a, op);
     } else if (op->kind == OP_SCAN) {
@@ -484,17 +506,18 @@ static void give_result(Assign *a, Op *op, Value *r, const Layout *natural) {
     c->in[0] = r;
 }
 
-// A reduction's result is the slice of its operand.
-static void fix_reduce(Assign *a, Op *op) {
-    const Layout *full = op_full_operand(op)->type.layout;
-    for (int i = 0; i < op->nres; i++)
-        if (is_tile(op->res[i]))
-            give_result(a, op, op->res[i], slice_to(a, full, op->res[i]->type.axes));
+// The operand gives the results their layouts.
+static void fix_natural(Assign *a, Op *op) {
+    for (int i = 0; i < op->nres; i++) {
+        const Layout *natural = natural_result(a, op, i);
+        if (natural && is_tile(op->res[i]))
+            give_result(a, op, op->res[i], natural);
+    }
 }
 
 static void fix_fold(Assign *a, Op *op) {
     if (op->kind == OP_FOLD)
-        fix_reduce(a, op);
+        fix_natural(a, op);
     const Layout *full = op->kind == OP_FOLD ? op_full_operand(op)->type.layout : NULL;
     for (int i = 0; !full && i < op->nres; i++)
         full = op->res[i]->type.layout;
@@ -574,11 +597,23 @@ static bool is_debug(const Op *op) {
     return op->kind == OP_PRINT || op->kind == OP_ASSERT;
 }
 
+// Operands that lie in no register (an axis as a value) get some.
+static void widen_sorted(Assign *a, Op *op) {
+    Value *v = op->in[0];
+    if (is_tile(v))
+        return;
+    Builder b = ir_builder_before(a->k, op);
+    b.span = op->span;
+    op->in[0] = ir_select(&b, ir_inside_axis(&b, op->axes[0]), v, v, NULL);
+}
+
 static void widen_op(void *user, Op *op) {
     if (is_debug(op))
         widen_debug(user, op);
     if (op->kind == OP_FOLD)
         widen_fold(user, op);
+    if (op->kind == OP_SORT || op->kind == OP_TOPK)
+        widen_sorted(user, op);
     if (op->kind == OP_STORE || op->kind == OP_SCATTER || (op->kind == OP_ATOMIC && op->nres > 0))
         widen_store(user, op);
 }
@@ -595,8 +630,8 @@ static void fix_op(void *user, Op *op) {
         op->in[1] = in_layout(a, op, op->in[1], l.b);
         if (op->nin > 2)
             op->in[2] = in_layout(a, op, op->in[2], l.c);
-    } else if (op->kind == OP_REDUCE || op->kind == OP_ARGREDUCE) {
-        fix_reduce(a, op);
+    } else if (has_natural_result(op)) {
+        fix_natural(a, op);
     } else if (op->kind == OP_LOAD) {
         fix_slices(a, op, op->res[0]->type.layout, -1);
     } else if (op->kind == OP_TAKE) {

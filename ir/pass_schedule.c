@@ -199,14 +199,36 @@ static void dot_set_sizes(void *user, Op *op) {
 
 // --- elementwise, reductions ---
 
-static uint64_t held_elements(const Kernel *k, const Nest *n) {
+static uint64_t held_along(const Kernel *k, AxisSet axes) {
     uint64_t e = 1;
-    for (int i = 0; i < n->axes.n; i++) {
-        const Axis *a = k->axis[n->axes.id[i]];
+    for (int i = 0; i < axes.n; i++) {
+        const Axis *a = k->axis[axes.id[i]];
         if (a->hi && a->size)
             e *= a->size;
     }
     return e;
+}
+
+typedef struct LargestHeld {
+    const Kernel *k;
+    uint64_t elements;
+} LargestHeld;
+
+static void find_largest_held(void *user, Op *op) {
+    LargestHeld *l = user;
+    for (int i = 0; i < op->nres; i++) {
+        uint64_t e = held_along(l->k, op->res[i]->type.axes);
+        l->elements = e > l->elements ? e : l->elements;
+    }
+}
+
+// Of a program. What is sorted and what is chosen from it never meet in one tile.
+static uint64_t held_elements(const Kernel *k, const Nest *n) {
+    if (n->sorted.n == 0)
+        return held_along(k, n->axes);
+    LargestHeld l = {.k = k, .elements = 1};
+    ir_walk(n->op->region[0], find_largest_held, &l);
+    return l.elements;
 }
 
 static bool is_bound_here(const Op *par, uint16_t id) {
@@ -351,10 +373,10 @@ static int schedule_loops(PassCtx *ctx, Kernel *k, Op *par, const Nest *n, uint6
 
 // Programs of rows that a multiprocessor should hold: enough to hide latency, few enough for the
 // registers that a thread needs (128 of 64K). Products and elementwise code are left to the
-// assembler: a thread of a product needs what it needs.
+// assembler: a thread of a product, or one that sorts, needs what it needs.
 static int resident_programs(const Kernel *k, const Nest *n, int warps) {
     enum { ROW_WARPS_MOST = 16 };
-    bool rows = n->ndots == 0 && (n->whole.n > 0 || held_elements(k, n) > 1);
+    bool rows = n->ndots == 0 && n->sorted.n == 0 && (n->whole.n > 0 || held_elements(k, n) > 1);
     return rows && ROW_WARPS_MOST > warps ? ROW_WARPS_MOST / warps : 1;
 }
 

@@ -10,19 +10,22 @@
 //                  softmax.f16.v1: ... N <= 4096 ...
 //                  softmax.f16.v3: no guard; N is streamed
 //
-// Guards come in two kinds: *access* (alignment, the contiguous dim, divisible strides: vector
-// width) and *held* (a whole axis of dynamic extent that fits in the registers of a program).
+// An axis that is sorted is held in every variant; the last one, without guards, requires that it
+// fits. Guards come in two kinds: *access* (alignment, the contiguous dim, divisible strides:
+// vector width) and *held* (a whole axis of dynamic extent that fits in the registers of a
+// program).
 #include "ir/fold.h"
 #include "ir/nest.h"
 #include "ir/remark.h"
 
 #include <string.h>
 
-enum { HELD_MAX = 5 };
+enum { HELD_MAX = 5, SORTED_MAX = 3 };
 
 typedef struct Plan {
     bool vectors;  // promise aligned, contiguous tensors
     uint32_t held; // bound of dynamic whole axes, 0 = not held
+    bool last;     // holds only what is sorted, and requires that it fits
 } Plan;
 
 // --- what the kernel has ---
@@ -31,6 +34,7 @@ typedef struct Whole {
     AxisSet dynamic, fixed;
     uint32_t words;  // Nest.words, the most of all nests
     AxisSet columns; // not contiguous in some nest: never held where the extent is dynamic
+    AxisSet sorted;  // dynamic and always held
 } Whole;
 
 static bool axis_const_extent(const Axis *a, int64_t *n) {
@@ -82,6 +86,20 @@ static bool must_hold(const Op *par, const Axis *a) {
     return m.found;
 }
 
+// Bounds of an axis that is sorted, the last of them the most that a program holds: on a GPU 16
+// elements of 1024 threads, on the CPU vectors of one thread that stay in its nearest cache.
+static int sorted_bounds(const TargetDesc *t, uint32_t bounds[SORTED_MAX]) {
+    static const uint32_t most[SORTED_MAX] = {64, 1024, 16384};
+    for (int i = 0; i < SORTED_MAX; i++)
+        bounds[i] = most[i];
+    return t->family == TARGET_CPU ? 2 : SORTED_MAX;
+}
+
+static int64_t sorted_fixed_max(const TargetDesc *t) {
+    uint32_t bounds[SORTED_MAX];
+    return bounds[sorted_bounds(t, bounds) - 1];
+}
+
 // A guard may compare it: it is computed by the kernel's own region.
 static bool known_at_launch(const Kernel *k, const Value *v) {
     if (!v || v->kind == VALUE_CONST)
@@ -98,14 +116,18 @@ static bool nest_whole(PassCtx *ctx, Kernel *k, Op *par) {
     for (int i = 0; i < n.whole.n; i++) {
         const Axis *a = k->axis[n.whole.id[i]];
         bool contiguous = n.contiguous == a->id || n.ndots > 0;
+        bool sorted = axes_has(n.sorted, a->id);
         int64_t size;
         if (axis_const_extent(a, &size)) {
-            if (size <= held_fixed_max(ctx->target, contiguous, must_hold(par, a)))
+            if (size <= (sorted ? sorted_fixed_max(ctx->target)
+                                : held_fixed_max(ctx->target, contiguous, must_hold(par, a))))
                 axes_add(&w->fixed, a->id);
         } else {
             bool guarded =
                 known_at_launch(k, a->lo) && known_at_launch(k, a->is_dim ? a->extent : a->hi);
             axes_add(contiguous && guarded ? &w->dynamic : &w->columns, a->id);
+            if (sorted && guarded)
+                axes_add(&w->sorted, a->id);
         }
     }
     return true;
@@ -117,6 +139,7 @@ static Whole kernel_whole(PassCtx *ctx, Kernel *k) {
     walk.user = &w;
     each_nest(&walk, k, nest_whole);
     w.dynamic = axes_minus(w.dynamic, w.columns);
+    axes_union(w.dynamic, w.sorted, &w.dynamic);
     return w;
 }
 
@@ -297,6 +320,21 @@ static int held_bounds(const TargetDesc *t, uint32_t words, uint32_t bounds[HELD
     return n;
 }
 
+// The last variant of a kernel that sorts: a launch with more elements fails and says why.
+static void require_sorted(PassCtx *ctx, Kernel *k, const Builder *head, AxisSet axes,
+                           uint32_t bound) {
+    for (int i = 0; i < axes.n; i++) {
+        const Axis *a = k->axis[axes.id[i]];
+        Value *extent = a->is_dim ? a->extent : a->hi;
+        Builder b = guard_place(k, head, a->is_dim ? NULL : a->lo, extent);
+        if (a->lo && !value_is_int(a->lo, 0))
+            extent = ir_binary(&b, OP_SUB, a->hi, a->lo, NULL);
+        ir_require(&b, ir_cmp(&b, CMP_LE, extent, ir_index(k, bound), NULL),
+                   arena_printf(ctx->scratch, "%s is sorted: it has at most %u elements on %s",
+                                a->name, (unsigned)bound, ctx->target->name));
+    }
+}
+
 static void variant_specialise(PassCtx *ctx, Kernel *k, const Plan *plan) {
     Whole w = kernel_whole(ctx, k);
     Builder b =
@@ -305,7 +343,10 @@ static void variant_specialise(PassCtx *ctx, Kernel *k, const Plan *plan) {
     if (plan->vectors)
         guard_vectors(ctx, k, &b);
     AxisSet held = w.fixed;
-    if (plan->held) {
+    if (plan->last) {
+        require_sorted(ctx, k, &b, w.sorted, plan->held);
+        axes_union(held, w.sorted, &held);
+    } else if (plan->held) {
         guard_held(k, &b, w.dynamic, plan->held);
         axes_union(held, w.dynamic, &held);
     }
@@ -335,6 +376,28 @@ static void remark_variant(PassCtx *ctx, const Kernel *v, const Plan *plan, cons
     remark(ctx, DIAG_VARIANT, v->span, "%s: %s%s", v->name, what, held);
 }
 
+// Most special first. What is sorted has to be held whatever the tensors are like, so each bound
+// comes with and without the promise of vectors.
+static int variant_plans(const TargetDesc *t, const Whole *w, Plan *plans) {
+    uint32_t bounds[HELD_MAX];
+    int n = 0;
+    if (w->sorted.n > 0) {
+        int nheld = sorted_bounds(t, bounds);
+        for (int i = 0; i < nheld; i++) {
+            plans[n++] = (Plan){.vectors = true, .held = bounds[i]};
+            plans[n++] = (Plan){.held = bounds[i]};
+        }
+        plans[n - 1].last = true;
+        return n;
+    }
+    int nheld = w->dynamic.n > 0 ? held_bounds(t, w->words, bounds) : 0;
+    for (int i = 0; i < nheld; i++)
+        plans[n++] = (Plan){.vectors = true, .held = bounds[i]};
+    plans[n++] = (Plan){.vectors = true};
+    plans[n++] = (Plan){0};
+    return n;
+}
+
 bool pass_variants(PassCtx *ctx, Kernel *k) {
     if (k->variant_of)
         return true;
@@ -344,13 +407,7 @@ bool pass_variants(PassCtx *ctx, Kernel *k) {
         at++;
     Whole w = kernel_whole(ctx, k);
     Plan plans[2 * (HELD_MAX + 1)];
-    int n = 0;
-    uint32_t bounds[HELD_MAX];
-    int nheld = w.dynamic.n > 0 ? held_bounds(ctx->target, w.words, bounds) : 0;
-    for (int i = 0; i < nheld; i++)
-        plans[n++] = (Plan){.vectors = true, .held = bounds[i]};
-    plans[n++] = (Plan){.vectors = true};
-    plans[n++] = (Plan){0};
+    int n = variant_plans(ctx->target, &w, plans);
     Str base = k->name;
     for (int i = 0; i < n; i++) {
         const char *name = arena_printf(ctx->scratch, "%s.v%d", base, i);

@@ -489,6 +489,8 @@ static bool check_types(Verify *v, const Op *op) {
         want = op->naxes;
     if (row->rule == RULE_FOLD || row->rule == RULE_SCANFN)
         want = op_fold_values(op) ? op_fold_values(op) : 1;
+    if (row->rule == RULE_SORT || row->rule == RULE_TOPK)
+        want = 2;
     if (op->nres != want && !(op->kind == OP_ATOMIC && op->nres == 0))
         return verify_fail(v, "%d results are expected", want);
     for (int i = 0; i < op->nres; i++) {

@@ -22,6 +22,7 @@ static const Golden goldens[] = {
     {"atomics", {NULL}},           {"debug", {NULL}},
     {"control", {NULL}},           {"precision", {NULL}},
     {"scan", {"T=f16"}},           {"assembler", {NULL}},
+    {"topk", {"T=f16"}},
 };
 
 static void check_golden(const Golden *g) {

@@ -43,6 +43,23 @@ Test(ir_verify, worked_examples) {
         verify_text(examples[i], NULL);
 }
 
+Test(ir_verify, sort_topk_histogram) {
+#define LOAD "axis j in 0..2\n%a = load @x[M, N] : f32[M, N]\n"
+    tensor(LOAD "%v, %i = sort[N] %a : f32[M, N], index[M, N]", NULL);
+    tensor(LOAD "%v, %i = topk[N, j] %a : f32[M, j], index[M, j]", NULL);
+    tensor(LOAD "%b = cast %a : i8[M, N]\n%h = histogram[N, j] %b : index[M, j]", NULL);
+    tensor(LOAD "%v = sort[N] %a : f32[M, N]", "2 results are expected");
+    tensor(LOAD "%v, %i = sort[N] %a : f32[M, N], i32[M, N]", "the result is index");
+    tensor(LOAD "%v, %i = sort[j] %a : f32[M, N], index[M, N]", "not those of the operand");
+    tensor(LOAD "%v, %i = sort[M, N] %a : f32[M, N], index[M, N]", "one axis");
+    tensor(LOAD "%v, %i = topk[N] %a : f32[M], index[M]", "two axes");
+    tensor(LOAD "%v, %i = topk[N, M] %a : f32[M], index[M]", "has the new axis already");
+    tensor(LOAD "%v, %i = topk[N, j] %a : f32[M, N], index[M, j]", "other axes");
+    tensor(LOAD "%v, %i = topk[N, m] %a : f32[M, m], index[M, m]", "not bound here");
+    tensor(LOAD "%h = histogram[N, j] %a : index[M, j]", "bins are of integers");
+#undef LOAD
+}
+
 Test(ir_verify, names_kernel_op_and_rule) {
     Arena *arena = arena_new("test");
     const char *error,

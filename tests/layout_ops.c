@@ -33,6 +33,17 @@ Test(layout_ops, slice) {
                 "reg(n:1, n:2) lane(n:4)");
 }
 
+// The first elements are where they were, under the new name; missing ones go on top.
+Test(layout_ops, first) {
+    const Layout *l = of_text(table, "reg(n:1, m:1, n:16) lane(n:2, n:4, n:8) warp(m:2)");
+    expect_text(table, layout_first(table, l, N, K, 4), "reg(k:1, m:1) lane(k:2, 0, 0) warp(m:2)");
+    expect_text(table, layout_first(table, l, N, K, 1), "reg(m:1) lane(0, 0, 0) warp(m:2)");
+    expect_text(table, layout_first(table, l, N, K, 128),
+                "reg(k:1, m:1, k:16, k:32, k:64) lane(k:2, k:4, k:8) warp(m:2)");
+    expect_text(table, layout_first(table, of_text(table, "reg(m:1) lane(m:2)"), N, K, 4),
+                "reg(m:1, k:1, k:2) lane(m:2)");
+}
+
 Test(layout_ops, is_slice) {
     const Layout *acc = of_text(table, acc_text);
     cr_expect(layout_is_slice(acc, layout_slice(table, acc, M)));

@@ -400,6 +400,11 @@ static void print(Target *t, Lane pred, const Print *p) {
     loop_end(t, &loop, uni_int(t, 64, 1), NULL, (Uni){NULL});
 }
 
+// Vectors are at most 32 words of 64 bits, and aligned to their size.
+static V thread_memory(Target *t, LLVMTypeRef type) {
+    return host_alloca(t, type, 256);
+}
+
 const TargetOps *target_ops_host(void) {
     static const TargetOps ops = {
         .name = "host",
@@ -415,6 +420,7 @@ const TargetOps *target_ops_host(void) {
         .select = host_select,
         .cast = host_cast,
         .bitcast = host_bitcast,
+        .thread_memory = thread_memory,
         .load_global = load_global,
         .store_global = store_global,
         .atomic = atomic,
