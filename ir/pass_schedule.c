@@ -441,7 +441,7 @@ static bool nest_schedule(PassCtx *ctx, Kernel *k, Op *par) {
         warps = dot_sizes(ctx->target, k, n.dot).warps;
         spread(ctx, k, par, &n, 1, 1);
         accumulators = tile_elements(k, n.dot->res[0]->type.axes);
-    } else if (has_tile_loop(par->region[0])) {
+    } else if (n.whole.n == 0 && has_tile_loop(par->region[0])) {
         warps = schedule_loops(ctx, k, par, &n, held_elements(k, &n));
     } else if (n.whole.n > 0 && held_elements(k, &n) <= 1) {
         warps = schedule_streamed(ctx, k, par, &n);
