@@ -189,10 +189,23 @@ static void block_enter(Target *t, LLVMBasicBlockRef block) {
     LLVMPositionBuilderAtEnd(t->builder, block);
 }
 
+// Whether an iteration at `c` is to run: before the end in the direction of the step. A step of 0
+// runs none. A constant step folds to one comparison.
+static LLVMValueRef loop_more(Target *t, LLVMValueRef c, LLVMValueRef hi, LLVMValueRef step) {
+    LLVMValueRef zero = LLVMConstInt(LLVMTypeOf(step), 0, true);
+    LLVMValueRef up = LLVMBuildICmp(t->builder, LLVMIntSGT, step, zero, "");
+    LLVMValueRef down = LLVMBuildICmp(t->builder, LLVMIntSLT, step, zero, "");
+    LLVMValueRef below = LLVMBuildICmp(t->builder, LLVMIntSLT, c, hi, "");
+    if (LLVMIsConstant(up) && LLVMConstIntGetZExtValue(up))
+        return below;
+    LLVMValueRef above = LLVMBuildICmp(t->builder, LLVMIntSGT, c, hi, "");
+    return LLVMBuildOr(t->builder, LLVMBuildAnd(t->builder, up, below, ""),
+                       LLVMBuildAnd(t->builder, down, above, ""), "");
+}
+
 // before -> head: phis, test -> body ... -> head; head -> exit.
 void loop_begin(Target *t, LoopState *loop, Uni lo, Uni hi, Uni step, int n,
                 const LLVMValueRef *init) {
-    (void)step;
     LLVMBasicBlockRef before = LLVMGetInsertBlock(t->builder);
     loop->head = block_new(t, "head");
     loop->body = block_new(t, "body");
@@ -216,7 +229,7 @@ void loop_begin(Target *t, LoopState *loop, Uni lo, Uni hi, Uni step, int n,
     LLVMAddIncoming(loop->phi[n], &no, &before, 1);
     LLVMValueRef go = LLVMBuildNot(t->builder, loop->phi[n], "");
     if (lo.v) {
-        LLVMValueRef more = LLVMBuildICmp(t->builder, LLVMIntSLT, loop->counter, hi.v, "");
+        LLVMValueRef more = loop_more(t, loop->counter, hi.v, step.v);
         go = LLVMBuildAnd(t->builder, more, go, "");
     }
     LLVMBuildCondBr(t->builder, go, loop->body, loop->exit);

@@ -265,7 +265,8 @@ typedef struct LoopState {
     int n;
     LLVMValueRef counter; // NULL for `while`
 } LoopState;
-// for (c = lo; c < hi; c += step): c of the type of lo. The builder is left in the body.
+// for (c = lo; c < hi; c += step), c > hi where the step is negative: c of the type of lo. The
+// builder is left in the body.
 void loop_begin(Target *t, LoopState *loop, Uni lo, Uni hi, Uni step, int n,
                 const LLVMValueRef *init);
 // next[n]; stop (may be NULL) ends the loop after this iteration. Then phi[] holds the results: the

@@ -212,6 +212,24 @@ bool variable_range(Fe *fe, const Value *v, Value **lo, Value **hi) {
     return false;
 }
 
+static bool same_value(const Value *a, const Value *b, int depth) {
+    if (a == b)
+        return true;
+    if (depth > 40 || a->kind != VALUE_OP || b->kind != VALUE_OP)
+        return false;
+    const Op *x = a->def, *y = b->def;
+    if (x->kind != y->kind || x->sub != y->sub || x->nin != y->nin || x->naxes != y->naxes ||
+        !type_equal(a->type, b->type) || !op_has(x->kind, TRAIT_PURE) || x->nregion || x->nmem)
+        return false;
+    for (int i = 0; i < x->naxes; i++)
+        if (x->axes[i] != y->axes[i])
+            return false;
+    for (int i = 0; i < x->nin; i++)
+        if (!same_value(x->in[i], y->in[i], depth + 1))
+            return false;
+    return true;
+}
+
 /* Digits: x*C + y with y in 0..C, for constant or symbolic C. */
 static bool is_digit_below(Fe *fe, const Term *low, const Term *high) {
     Value *lo, *hi;
@@ -222,7 +240,7 @@ static bool is_digit_below(Fe *fe, const Term *low, const Term *high) {
     int64_t unit = low->scale < 0 ? -low->scale : low->scale;
     int64_t step = high->scale < 0 ? -high->scale : high->scale;
     if (high->factor)
-        return unit == 1 && step >= 1 && high->factor == hi;
+        return unit == 1 && step >= 1 && same_value(high->factor, hi, 0);
     return hi->kind == VALUE_CONST && hi->u.i > 0 && hi->u.i <= step / unit;
 }
 
@@ -513,24 +531,6 @@ bool race_check_store(Fe *fe, Tensor *t, Op *store, Value *const *index, AxisSet
 
 /* --- stores against other accesses of the nest ---------------------------------------------- */
 
-static bool same_value(const Value *a, const Value *b, int depth) {
-    if (a == b)
-        return true;
-    if (depth > 40 || a->kind != VALUE_OP || b->kind != VALUE_OP)
-        return false;
-    const Op *x = a->def, *y = b->def;
-    if (x->kind != y->kind || x->sub != y->sub || x->nin != y->nin || x->naxes != y->naxes ||
-        !type_equal(a->type, b->type) || !op_has(x->kind, TRAIT_PURE) || x->nregion || x->nmem)
-        return false;
-    for (int i = 0; i < x->naxes; i++)
-        if (x->axes[i] != y->axes[i])
-            return false;
-    for (int i = 0; i < x->nin; i++)
-        if (!same_value(x->in[i], y->in[i], depth + 1))
-            return false;
-    return true;
-}
-
 static Value *access_index(const Op *op, int dim) {
     return op->in[op->mem[0].first + dim];
 }
@@ -569,10 +569,55 @@ static bool never_equal(Fe *fe, Value *a, Value *b) {
     return unit == 0 ? difference != 0 : difference % unit != 0;
 }
 
-static bool are_disjoint(Fe *fe, const Op *store, const Op *other) {
-    for (int d = 0; d < store->mem[0].nidx; d++)
-        if (never_equal(fe, access_index(store, d), access_index(other, d)))
+/* Adds the least value that scale*v has in the nest: its variables at the ends of their ranges. */
+static void sum_least(Fe *fe, Sum *out, Value *v, int64_t scale) {
+    Sum s = {.ok = true};
+    sum_of(fe, &s, v, scale);
+    out->constant += s.constant;
+    out->ok &= s.ok;
+    for (int i = 0; i < s.n; i++) {
+        const Term *t = &s.term[i];
+        Value *lo, *hi;
+        if (t->scale == 0)
+            continue;
+        if (!t->factor && is_variable(t->leaf) && variable_range(fe, t->leaf, &lo, &hi)) {
+            sum_of(fe, out, t->scale > 0 ? lo : hi, t->scale);
+            out->constant -= t->scale < 0 ? t->scale : 0; /* hi - 1 */
+        } else {
+            sum_add(out, t->leaf, t->scale, t->factor);
+        }
+    }
+}
+
+static bool is_dim(const Fe *fe, const Value *v) {
+    for (uint32_t i = 0; i < fe->kernel->nparam; i++)
+        if (fe->kernel->param[i].kind == PARAM_DIM && fe->kernel->param[i].value == v)
             return true;
+    return false;
+}
+
+/* `a` is always below `b`: the least b - a is a positive number, and dims, which are not negative.
+ */
+static bool is_below(Fe *fe, Value *a, Value *b) {
+    Sum least = {.ok = true};
+    sum_least(fe, &least, b, 1);
+    sum_least(fe, &least, a, -1);
+    for (int i = 0; i < least.n; i++) {
+        const Term *t = &least.term[i];
+        bool is_fine = t->scale == 0 ? is_invariant(fe, t->leaf)
+                                     : t->scale > 0 && !t->factor && is_dim(fe, t->leaf);
+        if (!is_fine)
+            return false;
+    }
+    return least.ok && least.constant > 0;
+}
+
+static bool are_disjoint(Fe *fe, const Op *store, const Op *other) {
+    for (int d = 0; d < store->mem[0].nidx; d++) {
+        Value *a = access_index(store, d), *b = access_index(other, d);
+        if (never_equal(fe, a, b) || is_below(fe, a, b) || is_below(fe, b, a))
+            return true;
+    }
     return false;
 }
 

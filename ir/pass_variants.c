@@ -118,6 +118,8 @@ static bool nest_whole(PassCtx *ctx, Kernel *k, Op *par) {
         bool contiguous = n.contiguous == a->id || n.ndots > 0;
         bool sorted = axes_has(n.sorted, a->id);
         int64_t size;
+        if (a->like)
+            continue; // it has the window of another axis, which has a size of its own
         if (axis_const_extent(a, &size)) {
             if (size <= (sorted ? sorted_fixed_max(ctx->target)
                                 : held_fixed_max(ctx->target, contiguous, must_hold(par, a))))

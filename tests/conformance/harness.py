@@ -37,6 +37,9 @@ class Spec:
         self.dims = [d for d in dims.split(",") if d.strip()]
         self.draw, self.rounded = draw, rounded
 
+    def over(self, text):
+        return Spec(text, self.draw, self.rounded)
+
     def shape(self, dims):
         return tuple(int(eval(d, {"cdiv": lambda a, b: -(-a // b)}, dims)) for d in self.dims)
 
