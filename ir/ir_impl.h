@@ -69,12 +69,14 @@ typedef struct Text {
     char *data;
     size_t len, cap;
 } Text;
+void text_reserve(Text *t, size_t more);
 void text_add(Text *t, const char *s, size_t len);
 void text_str(Text *t, const char *s);
 void text_format(Text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // --- pieces of the text form (print.c) ---
 void print_value(Text *t, const Value *v);
+void print_string(Text *t, const char *s); // in quotes, escaped
 // The op's header without its regions, on one line: for messages.
 const char *op_text(Arena *arena, const Kernel *k, const Op *op);
 

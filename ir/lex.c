@@ -167,7 +167,7 @@ static Tok lex(Parser *p) {
     } else if (c == '.' && after == '.') {
         t.kind = TOK_DOTS;
         t.end = t.at + 2;
-    } else if (c && strchr("{}()[],=:!+", c)) {
+    } else if (c && strchr("{}()[]<>,=:!+", c)) {
         t.kind = TOK_CHAR;
         t.c = c;
     } else {

@@ -15,8 +15,9 @@ typedef struct OpDraft {
     const OpInfo *row;
     OpInit init;
     Tok at;
-    StrVec res; // names of results
-    Str mem;    // name of the memory that it defines
+    bool generic; // the op's name was quoted
+    StrVec res;   // names of results
+    Str mem;      // name of the memory that it defines
     ValueVec in;
     AxisVec axes;
     MemRefVec mems;
@@ -101,6 +102,8 @@ static void read_axis(Parser *p, OpDraft *d) {
         parse_fail(p, &at, "too many axes");
     Axis *of = NULL, *like = NULL;
     int64_t size = 0;
+    if (d->generic)
+        parse_expect(p, '>');
     for (bool more = true; more;) {
         if (parse_take_name(p, "of"))
             of = parse_axis(p);
@@ -108,7 +111,7 @@ static void read_axis(Parser *p, OpDraft *d) {
             like = parse_axis(p);
         else if (parse_take_name(p, "by"))
             size = parse_int(p, 1, UINT32_MAX);
-        else if (parse_is_name(p, "in") && d->in.len == 0)
+        else if (!d->generic && parse_is_name(p, "in") && d->in.len == 0)
             read_range(p, d);
         else
             more = false;
@@ -121,8 +124,8 @@ static void read_axis(Parser *p, OpDraft *d) {
     a->of = of;
     a->like = like;
     a->size = (uint32_t)size;
-    a->lo = d->in.len ? d->in.data[0] : NULL;
-    a->hi = d->in.len ? d->in.data[1] : NULL;
+    a->lo = d->in.len == 2 ? d->in.data[0] : NULL;
+    a->hi = d->in.len == 2 ? d->in.data[1] : NULL;
     vec_push(p->scratch, &d->axes, a);
 }
 
@@ -171,6 +174,17 @@ static void read_args(Parser *p, OpDraft *d) {
     parse_expect(p, ')');
 }
 
+// (%a: f32, %b: f32)
+static void read_params(Parser *p, StrVec *names, TypeVec *types) {
+    parse_expect(p, '(');
+    do {
+        vec_push(p->scratch, names, parse_text(p, TOK_VAL, "a value"));
+        parse_expect(p, ':');
+        vec_push(p->scratch, types, parse_type(p));
+    } while (parse_take(p, ',') && names->len < LIST_MAX);
+    parse_expect(p, ')');
+}
+
 // v, ... [else id, ...] args(%a: f32, ..., %b: f32, ...)
 static void read_fold(Parser *p, OpDraft *d) {
     read_bracket_axes(p, d);
@@ -180,14 +194,16 @@ static void read_fold(Parser *p, OpDraft *d) {
         read_refs(p, d);
     }
     parse_expect_name(p, "args");
-    parse_expect(p, '(');
-    do {
-        vec_push(p->scratch, &d->params, parse_text(p, TOK_VAL, "a value"));
-        parse_expect(p, ':');
-        vec_push(p->scratch, &d->param_types, parse_type(p));
-    } while (parse_take(p, ',') && d->params.len < LIST_MAX);
-    parse_expect(p, ')');
+    read_params(p, &d->params, &d->param_types);
     d->init.nregion = 1;
+}
+
+static bool one_scalar_binder(Parser *p, const OpDraft *d) {
+    if (d->binders.len != 1 || d->vars.len != 1)
+        parse_fail(p, &d->at, "a launch has one scalar binder");
+    if (d->carry.len)
+        parse_fail(p, &d->at, "a launch carries nothing");
+    return !p->error;
 }
 
 static void read_binders(Parser *p, OpDraft *d) {
@@ -205,8 +221,8 @@ static void read_binders(Parser *p, OpDraft *d) {
         parse_next(p);
         read_args(p, d);
     }
-    if (d->row == op_info(OP_LAUNCH) && (d->binders.len != 1 || d->vars.len != 1))
-        parse_fail(p, &d->at, "a launch has one scalar binder");
+    if (d->row == op_info(OP_LAUNCH) && !one_scalar_binder(p, d))
+        return;
     for (uint32_t i = 0; i < d->inits.len; i++)
         add_in(p, d, d->inits.data[i]);
     d->init.ncarry = (uint16_t)d->inits.len;
@@ -310,6 +326,119 @@ static void read_operands(Parser *p, OpDraft *d) {
         read_mma(p, d);
         break;
     }
+}
+
+// --- the generic form ---
+
+// What the rest of the parser, the printer and the verifier take for granted about an op of a form.
+static const struct {
+    uint8_t axes_min, axes_max, mems_min, mems_max, in_min;
+    bool has_else, whole_mems; // memories without index and position
+} shapes[] = {
+    [FORM_ALONG] = {0, AXES_MAX},
+    [FORM_FOLD] = {0, AXES_MAX, .has_else = true},
+    [FORM_DOT] = {0, AXES_MAX},
+    [FORM_AXISREF] = {1, 1},
+    [FORM_INSIDE] = {0, 1, 0, 1},
+    [FORM_MEMREF] = {.mems_min = 1, .mems_max = 1, .whole_mems = true},
+    [FORM_TAKE] = {0, AXES_MAX, .in_min = 1, .has_else = true},
+    [FORM_LOAD] = {.mems_min = 1, .mems_max = 1, .has_else = true},
+    [FORM_STORE] = {.mems_min = 1, .mems_max = 1, .in_min = 1},
+    [FORM_AXIS] = {1, 1},
+    [FORM_BINDERS] = {.mems_max = 255, .whole_mems = true},
+    [FORM_IF] = {.in_min = 1},
+    [FORM_CHAN] = {.mems_min = 1, .mems_max = 255, .whole_mems = true},
+    [FORM_CHANOP] = {.mems_min = 1, .mems_max = 1},
+    [FORM_GET] = {.mems_min = 1, .mems_max = 1},
+    [FORM_PUT] = {.mems_min = 1, .mems_max = 1, .in_min = 1},
+    [FORM_COPY] = {.mems_min = 2, .mems_max = 3},
+    [FORM_MMA] = {0, AXES_MAX, 0, 3},
+};
+
+static void check_shape(Parser *p, const OpDraft *d) {
+    OpForm form = d->row->form;
+    bool fits = d->axes.len >= shapes[form].axes_min && d->axes.len <= shapes[form].axes_max &&
+                d->mems.len >= shapes[form].mems_min && d->mems.len <= shapes[form].mems_max &&
+                d->in.len >= shapes[form].in_min;
+    if (d->mems.len && d->row->form == FORM_BINDERS && d->row != op_info(OP_LAUNCH))
+        fits = false;
+    for (uint32_t i = 0; i < d->mems.len && shapes[form].whole_mems; i++)
+        fits &= d->mems.data[i].nidx == 0 && d->mems.data[i].pos < 0;
+    fits &= !d->init.has_else || shapes[form].has_else;
+    fits &= !d->init.has_stop || form == FORM_YIELD;
+    uint32_t bound = 0;
+    for (uint32_t i = 0; i < d->binders.len; i++)
+        bound += d->binders.data[i].has_step ? 3 : 2;
+    fits &= bound + d->carry.len <= d->in.len;
+    if (!fits)
+        parse_fail(p, &d->at, "the operands are not those of `%s`", d->row->text);
+}
+
+static void read_generic_ref(Parser *p, OpDraft *d) {
+    if (p->tok.kind == TOK_MEM) {
+        read_memref(p, d);
+        return;
+    }
+    bool word = starts_ref(p->ahead);
+    d->init.has_else |= word && parse_take_name(p, "else");
+    d->init.has_stop |= word && parse_take_name(p, "stop");
+    add_in(p, d, parse_ref(p));
+}
+
+static void read_generic_binder(Parser *p, OpDraft *d, uint16_t *first) {
+    Binder b = {.first = *first};
+    if (p->tok.kind == TOK_VAL) {
+        vec_push(p->scratch, &d->vars, p->tok.text);
+        parse_next(p);
+    } else {
+        b.axis = parse_axis(p);
+    }
+    b.has_step = parse_take_name(p, "step");
+    *first = (uint16_t)(*first + (b.has_step ? 3 : 2));
+    vec_push(p->scratch, &d->binders, b);
+}
+
+static void read_generic_axes(Parser *p, OpDraft *d) {
+    if (!parse_take(p, '<'))
+        return;
+    if (d->row->form == FORM_AXIS) {
+        read_axis(p, d);
+        return;
+    }
+    uint16_t first = 0;
+    do {
+        if (d->row->form == FORM_BINDERS)
+            read_generic_binder(p, d, &first);
+        else
+            vec_push(p->scratch, &d->axes, parse_axis(p));
+    } while (parse_take(p, ',') && d->binders.len < LIST_MAX && d->axes.len <= AXES_MAX);
+    parse_expect(p, '>');
+}
+
+// args(%a: f32, ...): arguments of the region, which a loop carries or a function takes.
+static void read_generic_args(Parser *p, OpDraft *d) {
+    bool function = d->row->form == FORM_FOLD;
+    if ((function || d->row->form == FORM_BINDERS) && parse_take_name(p, "args"))
+        read_params(p, function ? &d->params : &d->carry,
+                    function ? &d->param_types : &d->carry_types);
+    d->init.ncarry = (uint16_t)d->carry.len;
+}
+
+static void read_generic(Parser *p, OpDraft *d) {
+    parse_expect(p, '(');
+    if (!parse_is(p, ')')) {
+        do
+            read_generic_ref(p, d);
+        while (parse_take(p, ',') && d->in.len < LIST_MAX);
+    }
+    parse_expect(p, ')');
+    read_generic_axes(p, d);
+    read_generic_args(p, d);
+    OpForm form = d->row->form;
+    d->init.nregion = form == FORM_IF ? 2 : form == FORM_BINDERS || form == FORM_FOLD ? 1 : 0;
+    check_shape(p, d);
+    if (d->row == op_info(OP_LAUNCH))
+        one_scalar_binder(p, d);
 }
 
 // --- op names, results, types ---
@@ -501,7 +630,7 @@ static Op *build(Parser *p, Builder *b, OpDraft *d) {
     for (uint32_t i = 0; i < d->params.len; i++)
         op->region[0]->arg[i]->type = d->param_types.data[i];
     check_names(p, d, op);
-    if (op->kind == OP_LAUNCH)
+    if (op->kind == OP_LAUNCH && !d->generic)
         ir_launch_args(p->kernel, op, (int)d->captured_mems.len, d->captured_mems.data,
                        (int)d->captured.len, d->captured.data);
     apply_attrs(p, d, op);
@@ -564,7 +693,11 @@ static void parse_op(Parser *p, Builder *b) {
                    defines ? "defines" : "does not define");
         return;
     }
-    read_operands(p, &d);
+    d.generic = quoted;
+    if (quoted)
+        read_generic(p, &d);
+    else
+        read_operands(p, &d);
     parse_attrs(p, d.row, &d.init.sub, &d.attrs);
     if (d.row->form == FORM_TEMP || d.row->form == FORM_BUF)
         read_mem_type(p, &d);
@@ -584,110 +717,6 @@ static void parse_op(Parser *p, Builder *b) {
 }
 
 // --- kernels ---
-
-static void parse_mem_attrs(Parser *p, Mem *m) {
-    if (!parse_take(p, '{'))
-        return;
-    do {
-        Tok at = p->tok;
-        Str name = parse_text(p, TOK_NAME, "an attribute");
-        parse_expect(p, '=');
-        if (!strcmp(name, "align")) {
-            m->align = (uint32_t)parse_int(p, 0, 1 << 20);
-        } else if (!strcmp(name, "inner")) {
-            m->inner = (int8_t)parse_int(p, 0, RANK_MAX - 1);
-        } else if (!strcmp(name, "sdiv")) {
-            m->sdiv = (uint32_t)parse_int(p, 0, UINT32_MAX);
-        } else if (!strcmp(name, "fits32") || !strcmp(name, "absent")) {
-            bool on = parse_take_name(p, "true");
-            if (!on)
-                parse_expect_name(p, "false");
-            *(name[0] == 'f' ? &m->fits32 : &m->absent) = on;
-        } else {
-            parse_fail(p, &at, "a tensor has no attribute `%s`", name);
-        }
-    } while (parse_take(p, ','));
-    parse_expect(p, '}');
-}
-
-static void parse_dim(Parser *p) {
-    Tok at = p->tok;
-    Str name = parse_text(p, TOK_NAME, "a dim");
-    if (p->error)
-        return;
-    if (ir_find_axis(p->kernel, name) || ir_find_value(p->kernel, name)) {
-        parse_fail(p, &at, "`%s` is declared twice", name);
-        return;
-    }
-    const Axis *a = parse_take(p, '=')
-                        ? ir_param_dim_fixed(p->kernel, name, parse_int(p, 0, INT64_MAX))
-                        : ir_param_dim(p->kernel, name);
-    if (a->name != name)
-        parse_fail(p, &at, "`%s` cannot name a dim", name);
-}
-
-static void parse_scalar(Parser *p) {
-    Tok at = p->tok;
-    Str name = parse_text(p, TOK_VAL, "a value");
-    parse_expect(p, ':');
-    DType dtype = parse_dtype(p);
-    if (!p->error && ir_find_value(p->kernel, name))
-        parse_fail(p, &at, "`%%%s` is defined twice", name);
-    if (p->error)
-        return;
-    ir_param_scalar(p->kernel, name, dtype);
-    if (!parse_take(p, '='))
-        return;
-    Param *param = &p->kernel->param[p->kernel->nparam - 1];
-    at = p->tok;
-    param->dflt = parse_ref(p);
-    param->has_default = true;
-    if (!value_is_const(param->dflt))
-        parse_fail(p, &at, "a default is a constant");
-}
-
-static void parse_tensor(Parser *p) {
-    MemMode mode = parse_take_name(p, "inout") ? MODE_INOUT : MODE_OUT;
-    if (mode == MODE_OUT && parse_take_name(p, "in"))
-        mode = MODE_IN;
-    else if (mode == MODE_OUT)
-        parse_expect_name(p, "out");
-    bool opt = parse_take_name(p, "opt");
-    Tok at = p->tok;
-    Str name = parse_text(p, TOK_MEM, "a tensor");
-    parse_expect(p, ':');
-    DType dtype = parse_dtype(p);
-    ValueVec dims = {0};
-    if (parse_take(p, '[')) {
-        do
-            vec_push(p->scratch, &dims, parse_ref(p));
-        while (parse_take(p, ','));
-        parse_expect(p, ']');
-    }
-    if (dims.len > RANK_MAX)
-        parse_fail(p, &at, "more than %d dims", RANK_MAX);
-    if (!p->error && ir_find_mem(p->kernel, name))
-        parse_fail(p, &at, "`@%s` is defined twice", name);
-    if (p->error)
-        return;
-    Mem *m = ir_param_tensor(p->kernel, name, mode, opt, dtype, (int)dims.len, dims.data);
-    parse_mem_attrs(p, m);
-}
-
-static void parse_params(Parser *p) {
-    parse_expect(p, '(');
-    if (!parse_is(p, ')')) {
-        do {
-            if (parse_take_name(p, "dim"))
-                parse_dim(p);
-            else if (p->tok.kind == TOK_VAL)
-                parse_scalar(p);
-            else
-                parse_tensor(p);
-        } while (parse_take(p, ',') && p->kernel->nparam < 5000);
-    }
-    parse_expect(p, ')');
-}
 
 static void parse_kernel(Parser *p, StrVec *variant_of) {
     Tok at = p->tok;

@@ -20,7 +20,7 @@ typedef enum TokKind {
     TOK_FLOAT, // -inf too
     TOK_STR,
     TOK_DOTS, // ..
-    TOK_CHAR, // one of { } ( ) [ ] , = : ! +
+    TOK_CHAR, // one of { } ( ) [ ] < > , = : ! +
 } TokKind;
 
 typedef struct Tok {
@@ -81,6 +81,9 @@ void parse_expect_name(Parser *p, const char *name);
 Str parse_text(Parser *p, TokKind kind, const char *what);
 int64_t parse_int(Parser *p, int64_t min, int64_t max);
 bool parse_newlines(Parser *p); // skips them; true when there was one
+
+// --- parse_param.c ---
+void parse_params(Parser *p); // (...) of a kernel
 
 // --- parse_ref.c ---
 Value *parse_ref(Parser *p);

@@ -1,6 +1,7 @@
 // The printer: one op a line, driven by the op's form; see ir.h for the forms.
 //
-// Input: a module. Output: text that ir_parse reads back to the same module. Invariants: attributes
+// Input: a module. Output: text that ir_parse reads back to the same module. The generic form needs
+// no op's form: `res = "op"(operands) <axes> {every attribute} : types`. Invariants: attributes
 // come in row order, defaults are left out (except in the generic form), floats are the shortest
 // that read back exactly. Layouts are declared before the kernels, one line for each text; names
 // come from ir_layout_name, else l0, l1...
@@ -9,139 +10,8 @@
 #include <ctype.h>
 #include <inttypes.h>
 #include <locale.h>
-#include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-// --- growing text ---
-
-static void text_reserve(Text *t, size_t more) {
-    if (t->len + more + 1 <= t->cap)
-        return;
-    t->cap = 2 * (t->len + more) + 128;
-    char *grown = arena_alloc(t->arena, t->cap);
-    if (t->len)
-        memcpy(grown, t->data, t->len);
-    t->data = grown;
-}
-
-void text_add(Text *t, const char *s, size_t len) {
-    text_reserve(t, len);
-    memcpy(t->data + t->len, s, len);
-    t->len += len;
-    t->data[t->len] = 0;
-}
-
-void text_str(Text *t, const char *s) {
-    text_add(t, s, strlen(s));
-}
-
-void text_format(Text *t, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    char small[256];
-    int n = vsnprintf(small, sizeof small, format, args);
-    va_end(args);
-    if (n >= 0 && (size_t)n < sizeof small) {
-        text_add(t, small, (size_t)n);
-        return;
-    }
-    va_start(args, format);
-    text_str(t, arena_vprintf(t->arena, format, args));
-    va_end(args);
-}
-
-// --- constants and references ---
-
-// 1e+06 -> 1e6, 1e-05 -> 1e-5, 5 -> 5.0
-static void float_tidy(const char *from, char *to) {
-    const char *e = strchr(from, 'e');
-    size_t head = e ? (size_t)(e - from) : strlen(from);
-    memcpy(to, from, head);
-    to[head] = 0;
-    if (!e) {
-        if (!strchr(to, '.'))
-            strcat(to, ".0");
-        return;
-    }
-    char *at = to + head;
-    *at++ = 'e';
-    if (e[1] == '-')
-        *at++ = '-';
-    e += 1 + (e[1] == '-' || e[1] == '+');
-    while (*e == '0' && e[1])
-        e++;
-    strcpy(at, e);
-}
-
-static void print_float(Text *t, DType dtype, double f) {
-    if (isnan(f)) {
-        text_str(t, "nan");
-        return;
-    }
-    if (isinf(f)) {
-        text_str(t, f < 0 ? "-inf" : "inf");
-        return;
-    }
-    char raw[48], tidy[48];
-    if (f == trunc(f) && fabs(f) < 1e6) {
-        snprintf(raw, sizeof raw, "%.0f", f);
-    } else {
-        for (int digits = 1; digits <= 17; digits++) {
-            snprintf(raw, sizeof raw, "%.*g", digits, f);
-            if (ir_round(dtype, strtod(raw, NULL)) == f)
-                break;
-        }
-    }
-    float_tidy(raw, tidy);
-    text_str(t, tidy);
-}
-
-static void print_const(Text *t, const Value *v) {
-    DType dtype = v->type.dtype;
-    if (dtype == DT_BOOL) {
-        text_str(t, v->u.i ? "true" : "false");
-        return;
-    }
-    if (dtype_is_float(dtype))
-        print_float(t, dtype, v->u.f);
-    else if (dtype == DT_U64)
-        text_format(t, "%" PRIu64, (uint64_t)v->u.i);
-    else
-        text_format(t, "%" PRId64, v->u.i);
-    if (dtype != DT_INDEX)
-        text_format(t, ":%s", dtype_name(dtype));
-}
-
-void print_value(Text *t, const Value *v) {
-    if (!v)
-        text_str(t, "?");
-    else if (v->kind == VALUE_CONST)
-        print_const(t, v);
-    else if (v->kind == VALUE_IOTA)
-        text_str(t, v->axis->name);
-    else
-        text_format(t, "%%%s", v->name ? v->name : "?");
-}
-
-static void print_string(Text *t, const char *s) {
-    text_str(t, "\"");
-    for (; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\')
-            text_format(t, "\\%c", c);
-        else if (c == '\n')
-            text_str(t, "\\n");
-        else if (c == '\t')
-            text_str(t, "\\t");
-        else if (c < 0x20 || c == 0x7f)
-            text_format(t, "\\x%02x", c);
-        else
-            text_add(t, s, 1);
-    }
-    text_str(t, "\"");
-}
 
 // --- the printer ---
 
@@ -326,6 +196,13 @@ static void put_range(Printer *p, const Value *lo, const Value *hi) {
     print_value(&p->t, hi);
 }
 
+static void put_axis_clauses(Printer *p, const Axis *a) {
+    if (a->like)
+        text_format(&p->t, " like %s", a->like->name);
+    if (a->size)
+        text_format(&p->t, " by %u", a->size);
+}
+
 static void put_axis(Printer *p, const Op *op) {
     const Axis *a = op->axes[0];
     text_format(&p->t, " %s", a->name);
@@ -333,10 +210,7 @@ static void put_axis(Printer *p, const Op *op) {
         text_format(&p->t, " of %s", a->of->name);
     if (op->nin == 2)
         put_range(p, op->in[0], op->in[1]);
-    if (a->like)
-        text_format(&p->t, " like %s", a->like->name);
-    if (a->size)
-        text_format(&p->t, " by %u", a->size);
+    put_axis_clauses(p, a);
 }
 
 static int binder_operands(const Op *op) {
@@ -489,6 +363,69 @@ static void put_operands(Printer *p, const Op *op) {
     }
 }
 
+// --- the generic form ---
+
+// The operand that begins a memory reference, -1 when it has none.
+static int memref_operand(const MemRef *r) {
+    return r->nidx ? r->first : r->pos;
+}
+
+// The operands in their order, memory references among them.
+static void put_generic_refs(Printer *p, const Op *op) {
+    int fill = op_info(op->kind)->form == FORM_FOLD ? op_fold_values(op) : op->nin - 1;
+    for (int at = 0, mem = 0; at < op->nin || mem < op->nmem;) {
+        text_str(&p->t, at || mem ? ", " : "");
+        const MemRef *r = mem < op->nmem ? &op->mem[mem] : NULL;
+        if (r && (memref_operand(r) < 0 || memref_operand(r) == at || at == op->nin)) {
+            put_memref(p, op, mem++);
+            at += r->nidx + (r->pos >= 0);
+            continue;
+        }
+        if (op->has_else && at == fill)
+            text_str(&p->t, "else ");
+        if (op->has_stop && at == op->nin - 1)
+            text_str(&p->t, "stop ");
+        print_value(&p->t, op->in[at++]);
+    }
+}
+
+// <m, %i step>: an op's axes, or what its region binds.
+static void put_generic_axes(Printer *p, const Op *op) {
+    for (int i = 0; i < op->naxes; i++)
+        text_format(&p->t, "%s%s", i ? ", " : " <", op->axes[i]->name);
+    for (int i = 0; i < op->nbinders; i++) {
+        const Binder *b = &op->binder[i];
+        const char *sigil = b->axis ? "" : "%";
+        text_format(&p->t, "%s%s%s%s", i ? ", " : " <", sigil,
+                    b->axis ? b->axis->name : b->var->name, b->has_step ? " step" : "");
+    }
+    if (op->naxes || op->nbinders)
+        text_str(&p->t, ">");
+}
+
+static void put_generic(Printer *p, const Op *op) {
+    OpForm form = op_info(op->kind)->form;
+    text_str(&p->t, "(");
+    put_generic_refs(p, op);
+    text_str(&p->t, ")");
+    put_generic_axes(p, op);
+    if (form == FORM_AXIS && op->axes[0]->of)
+        text_format(&p->t, " of %s", op->axes[0]->of->name);
+    if (form == FORM_AXIS)
+        put_axis_clauses(p, op->axes[0]);
+    const Region *r = op->nregion ? op->region[0] : NULL;
+    int given = form == FORM_FOLD && r ? r->narg : op->ncarry;
+    for (int i = 0; i < given; i++) {
+        const Value *arg = r->arg[r->narg - given + i];
+        text_str(&p->t, i ? ", " : " args(");
+        print_value(&p->t, arg);
+        text_str(&p->t, ": ");
+        put_type(p, arg->type);
+    }
+    if (given)
+        text_str(&p->t, ")");
+}
+
 // --- attributes, types ---
 
 static void put_attr_value(Printer *p, AttrId id, const Attr *a) {
@@ -553,7 +490,7 @@ static void put_mem_type(Printer *p, const Mem *m, OpForm form) {
         put_axes(p, m->axes);
         if (m->layout)
             put_layout(p, m->layout);
-    } else if (m->rank) {
+    } else if (m->rank && !p->opts.generic) {
         put_values(p, m->rank, m->dim, "[");
         text_str(&p->t, "]");
     }
@@ -573,7 +510,10 @@ static void put_header(Printer *p, const Op *op) {
         text_format(&p->t, "%s.%s", row->text, row->kinds[op->sub]);
     else
         text_str(&p->t, row->text);
-    put_operands(p, op);
+    if (p->opts.generic)
+        put_generic(p, op);
+    else
+        put_operands(p, op);
     put_attrs(p, op);
     for (int i = 0; i < op->nres; i++) {
         text_str(&p->t, i ? ", " : " : ");

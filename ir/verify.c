@@ -153,8 +153,11 @@ static bool verify_yield(Verify *v, const Region *r, const Op *owner) {
 }
 
 static bool verify_carried(Verify *v, const Op *op) {
-    if (op->ncarry != op->nres && op->ncarry)
+    bool loop = op->kind == OP_FOR || op->kind == OP_WHILE;
+    if (loop && op->ncarry != op->nres)
         return verify_fail(v, "%d carried values and %d results", op->ncarry, op->nres);
+    if (!loop && (op->ncarry || (op->nres && op->kind != OP_WITH)))
+        return verify_fail(v, op->ncarry ? "only a loop carries values" : "the op has no result");
     for (int i = 0; i < op->ncarry; i++) {
         const Value *arg = op_carry_arg(op, i);
         const char *why;

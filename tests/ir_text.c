@@ -152,7 +152,7 @@ Test(ir_text, folds) {
                                     "f32[%%M, %%N]) {\n%s}\n",
                                     folds);
     const char *generic = reprint(&f, text, (IrPrintOptions){.generic = true});
-    cr_expect(strstr(generic, "\"fold\"[M, N]"));
+    cr_expect(strstr(generic, "\"fold\"(%v, N, else 0.0:f32, -1) <M, N> args(%a: f32"));
     cr_expect_str_eq(reprint(&f, generic, (IrPrintOptions){0}), text);
     arena_free(f.arena);
     expect_error("tir tensor sm_80\nkernel k(dim M) {\n%a = scanfn[M] M args(%b: index) : "
