@@ -139,7 +139,10 @@ typedef struct GuardTerm {
 typedef struct TileAccess {
     const Layout *layout;
     Mem *mem;
-    int rank, nguard, bytes;
+    int rank, nguard;
+    int bytes;   // of an element; 1 of a packed one: then the unit of all of this is a nibble
+    bool packed; // i4, u4
+    Uni nibble;  // packed: uniform part of the address
     IndexDim dim[RANK_MAX];
     GuardTerm guard[AXES_MAX];
     Uni base;
@@ -147,7 +150,7 @@ typedef struct TileAccess {
     bool is_simple; // offset is the same for all registers
     int vector_log2;
     uint8_t reg_bits[LAYOUT_BITS_MAX];
-    int align;        // bytes
+    int align;        // bytes (packed: nibbles)
     Uni aligned_ends; // i1: extents and ends are multiples of the vector; NULL: known to be
     uint16_t run_axis;
 } TileAccess;
@@ -155,8 +158,9 @@ typedef struct TileAccess {
 // bounds the vector.
 TileAccess access_of(Lower *l, const Op *op, const MemRef *ref, const Layout *layout,
                      int max_bytes);
-// Address and predicate (NULL: always) of register `reg`.
+// Address and predicate (NULL: always) of register `reg`; of a packed tensor see packed_load.
 Ptr access_pointer(Lower *l, TileAccess *a, uint32_t reg);
+Ptr access_units(Lower *l, TileAccess *a, uint32_t reg, Uni *uniform);
 Lane access_predicate(Lower *l, TileAccess *a, uint32_t reg);
 uint32_t access_element(const TileAccess *a, uint32_t base,
                         uint32_t i);                    // register of element i of a vector
@@ -168,6 +172,13 @@ const Layout *access_blocked(Lower *l, AxisSet axes); // of nothing in particula
 const Layout *access_store_layout(Lower *l, const Op *op, const MemRef *ref, const Value *v);
 void lower_load(Lower *l, const Op *op);
 void lower_store(Lower *l, const Op *op);
+
+// --- lower_packed.c: a vector of a packed tensor, from register `reg` on. Where `pred` is false a
+// load gives zeros and a store does nothing ---
+enum { PACKED_WIDTH_MAX = 64 }; // elements of a vector
+void packed_load(Lower *l, const Op *op, TileAccess *a, uint32_t reg, Lane pred, Lane *out);
+void packed_store(Lower *l, const Op *op, TileAccess *a, uint32_t reg, Lane pred,
+                  const Lane *value);
 
 // --- lower_atomic.c ---
 void lower_atomic(Lower *l, const Op *op);

@@ -73,6 +73,10 @@ void lower_atomic(Lower *l, const Op *op) {
     Target *t = l->t;
     const MemRef *ref = &op->mem[0];
     const Value *v = op_store_value(op);
+    if (dtype_is_packed(ref->mem->dtype)) {
+        target_fail(t, "atomics of %s", dtype_name(ref->mem->dtype));
+        return;
+    }
     if (axes_minus(v->type.axes, access_axes(op, ref)).n) {
         target_fail(t, "this atomic over an axis that no index has");
         return;

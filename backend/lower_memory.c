@@ -159,7 +159,8 @@ static Uni pointer_add(Lower *l, Uni base, Uni bytes) {
 
 static Lane lane_offset(Lower *l, const TileAccess *a, uint32_t reg) {
     Target *t = l->t;
-    DType wide = a->mem->fits32 ? DT_I32 : DT_INDEX;
+    // fits32 is about bytes: there are twice as many elements in packed ones.
+    DType wide = a->mem->fits32 && !a->packed ? DT_I32 : DT_INDEX;
     Lane sum = {NULL};
     for (int i = 0; i < a->rank; i++) {
         const IndexDim *d = &a->dim[i];
@@ -184,8 +185,11 @@ static Lane lane_offset(Lower *l, const TileAccess *a, uint32_t reg) {
     return sum;
 }
 
-Ptr access_pointer(Lower *l, TileAccess *a, uint32_t reg) {
+// The address in units of the access (bytes; nibbles of a packed tensor); *uniform: what is to be
+// added to the base.
+Ptr access_units(Lower *l, TileAccess *a, uint32_t reg, Uni *uniform) {
     Ptr p = {.base = a->base, .offset = a->offset};
+    *uniform = a->nibble.v ? a->nibble : uni_int(l->t, 64, 0);
     for (int i = 0; i < a->rank; i++) {
         const IndexDim *d = &a->dim[i];
         if (!d->affine)
@@ -199,11 +203,18 @@ Ptr access_pointer(Lower *l, TileAccess *a, uint32_t reg) {
         if (d->unit)
             p.imm += rest * a->bytes;
         else if (rest)
-            p.base = pointer_add(l, p.base,
-                                 uni_mul(l->t, d->stride, uni_int(l->t, 64, rest * a->bytes)));
+            *uniform = uni_add(l->t, *uniform,
+                               uni_mul(l->t, d->stride, uni_int(l->t, 64, rest * a->bytes)));
     }
     if (!a->is_simple)
         p.offset = lane_offset(l, a, reg);
+    return p;
+}
+
+Ptr access_pointer(Lower *l, TileAccess *a, uint32_t reg) {
+    Uni uniform;
+    Ptr p = access_units(l, a, reg, &uniform);
+    p.base = pointer_add(l, p.base, uniform);
     return p;
 }
 
@@ -311,6 +322,8 @@ static void plan_vector(Lower *l, TileAccess *a, int max_bytes) {
         return;
     plan_run(a, inner);
     uint32_t align = mem->align ? low_bit(mem->align) : (uint32_t)a->bytes;
+    if (a->packed)
+        align = 2 * low_bit(mem->align ? mem->align : 1);
     for (int i = 0; i < a->rank; i++) {
         uint32_t sdiv = i == inner ? 1 : low_bit(mem->sdiv ? mem->sdiv : 1);
         if (i != inner && a->dim[i].affine && a->dim[i].nterm == 0 &&
@@ -375,8 +388,11 @@ TileAccess access_of(Lower *l, const Op *op, const MemRef *ref, const Layout *la
     Mem *mem = ref->mem;
     TileAccess a = {
         .layout = layout, .mem = mem, .rank = ref->nidx, .bytes = storage_bytes(mem->dtype)};
-    if (dtype_is_packed(mem->dtype))
-        target_fail(t, "tensors of %s", dtype_name(mem->dtype));
+    if (dtype_is_packed(mem->dtype)) {
+        a.packed = true;
+        a.nibble = uni_int(t, 64, 0);
+        max_bytes = 2 * max_bytes < PACKED_WIDTH_MAX ? 2 * max_bytes : PACKED_WIDTH_MAX;
+    }
     if (mem->kind != MEM_PARAM && mem->kind != MEM_TEMP)
         target_fail(t, "@%s is no tensor", mem->name);
     a.base = l->pointer[mem->id];
@@ -403,8 +419,11 @@ TileAccess access_of(Lower *l, const Op *op, const MemRef *ref, const Layout *la
         a.is_simple = a.is_simple && d->affine;
         for (int k = 0; k < d->nterm; k++)
             a.is_simple = a.is_simple && !d->term[k].coord.overlap;
-        Uni bytes = uni_mul(t, d->stride, uni_int(t, 64, a.bytes));
-        a.base = pointer_add(l, a.base, uni_mul(t, d->uniform, bytes));
+        Uni units = uni_mul(t, d->uniform, uni_mul(t, d->stride, uni_int(t, 64, a.bytes)));
+        if (a.packed)
+            a.nibble = uni_add(t, a.nibble, units);
+        else
+            a.base = pointer_add(l, a.base, units);
     }
     AxisSet guard = op_attr(op, ATTR_guard) ? op_attr_axes(op, ATTR_guard) : axes_none();
     for (int i = 0; i < guard.n && !t->failed; i++) {
@@ -455,11 +474,24 @@ Access access_plain(Lower *l, const TileAccess *a, int width, const Op *op) {
 
 // --- load ---
 
-static void load_all(Lower *l, const Op *op, TileAccess *a, const Operand *fill, int n,
-                     LLVMValueRef *out) {
+// One vector; where `pred` is false it is `fill` (NULL: zero).
+static void load_vector(Lower *l, const Op *op, TileAccess *a, uint32_t reg, Lane pred,
+                        const Lane *fill, Lane *out) {
     Target *t = l->t;
     int width = 1 << a->vector_log2;
-    Access access = access_plain(l, a, width, op);
+    if (!a->packed) {
+        Access access = access_plain(l, a, width, op);
+        t->ops->load_global(t, &access, access_pointer(l, a, reg), pred, fill, out);
+        return;
+    }
+    packed_load(l, op, a, reg, pred, out);
+    for (int i = 0; i < width && fill && pred.v; i++)
+        out[i] = t->ops->select(t, pred, out[i], fill[i]);
+}
+
+static void load_all(Lower *l, const Op *op, TileAccess *a, const Operand *fill, int n,
+                     LLVMValueRef *out) {
+    int width = 1 << a->vector_log2;
     for (uint32_t r = 0; r < (uint32_t)n; r++) {
         if (!access_is_base(a, r))
             continue;
@@ -467,7 +499,7 @@ static void load_all(Lower *l, const Op *op, TileAccess *a, const Operand *fill,
         for (uint32_t i = 0; i < (uint32_t)width; i++)
             fills[i] = fill ? operand_lane(l, fill, access_element(a, r, i)) : (Lane){NULL};
         Lane pred = access_predicate(l, a, r);
-        t->ops->load_global(t, &access, access_pointer(l, a, r), pred, fill ? fills : NULL, regs);
+        load_vector(l, op, a, r, pred, fill ? fills : NULL, regs);
         for (uint32_t i = 0; i < (uint32_t)width; i++)
             out[access_element(a, r, i)] = regs[i].v;
     }
@@ -578,7 +610,10 @@ static void store_all(Lower *l, const Op *op, TileAccess *a, const Operand *valu
         for (uint32_t i = 0; i < (uint32_t)width; i++)
             regs[i] = operand_lane(l, value, access_element(a, r, i));
         Lane pred = lane_and(t, active, access_predicate(l, a, r));
-        t->ops->store_global(t, &access, access_pointer(l, a, r), pred, regs);
+        if (a->packed)
+            packed_store(l, op, a, r, pred, regs);
+        else
+            t->ops->store_global(t, &access, access_pointer(l, a, r), pred, regs);
     }
 }
 

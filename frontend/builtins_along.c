@@ -204,8 +204,17 @@ static void dot_precision(Fe *fe, Op *dot, const char *given) {
         op_set_str(fe->kernel, dot, ATTR_precision, word);
 }
 
+/* No matrix unit takes 4 bits: they are multiplied as 8. */
+static Val unpacked(Fe *fe, Val v, Span span) {
+    if (!val_ok(v) || !dtype_is_packed(val_dtype(v)))
+        return v;
+    return val_with_axes(val_cast(fe, v, val_dtype(v) == DT_I4 ? DT_I8 : DT_U8, span), v.axes);
+}
+
 Val builtin_dot(Fe *fe, BuiltinCall *c) {
     Val a = val_settle(fe, c->arg[0]), b = val_settle(fe, c->arg[1]);
+    a = unpacked(fe, a, c->e->span);
+    b = unpacked(fe, b, c->e->span);
     bool ok = true;
     for (int i = 0; i < c->naxes; i++) {
         bool in_a = axes_has(a.axes, c->axis[i]->id), in_b = axes_has(b.axes, c->axis[i]->id);

@@ -69,3 +69,9 @@ Test(compare_kernels, loops_cpu, .timeout = 600) {
 Test(compare_kernels, loops_sim, .timeout = 600) {
     run_cases("loops", "sim");
 }
+Test(compare_kernels, packed_cpu, .timeout = 600) {
+    run_cases("packed", "cpu");
+}
+Test(compare_kernels, packed_sim, .timeout = 600) {
+    run_cases("packed", "sim");
+}

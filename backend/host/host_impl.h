@@ -68,7 +68,8 @@ void host_cast(Target *t, DType from, DType to, int n, const Lane *in, Lane *out
 V host_math(Target *t, OpKind kind, DType dtype, const V *args);
 
 // --- memory: types (host_memory.c) ---
-int host_memory_bytes(Target *t, DType dtype); // of one element; packed types fail
+int host_memory_bytes(Target *t,
+                      DType dtype); // of one element; packed ones are bytes in shared memory
 V host_to_memory(Target *t, DType dtype, V x); // register vector to <L x i#> of memory width
 V host_from_memory(Target *t, DType dtype, V x);
 

@@ -277,8 +277,38 @@ static V atomic_loop(Target *t, const Access *a, AtomicKind kind, Ptr p, Lane pr
     return result;
 }
 
+// There are no instructions on bytes: the operation is one on the aligned word around it that
+// leaves the other bytes as they are.
+static void atomic_byte(Target *t, const Access *a, AtomicKind kind, Ptr p, Lane pred, Lane v,
+                        Lane *old) {
+    LLVMBuilderRef b = t->builder;
+    LLVMTypeRef i32 = target_int(t, 32), i64 = target_int(t, 64);
+    V pointer = pointer_of(t, p, true);
+    V address = LLVMBuildPtrToInt(b, pointer, i64, "");
+    V start = LLVMBuildAnd(b, address, nvptx_const(t, 64, ~INT64_C(3)), "");
+    V shift = LLVMBuildAnd(b, LLVMBuildTrunc(b, address, i32, ""), nvptx_const(t, 32, 3), "");
+    shift = LLVMBuildShl(b, shift, nvptx_const(t, 32, 3), "");
+    V word = LLVMBuildShl(b, LLVMBuildZExt(b, v.v, i32, ""), shift, "");
+    if (kind == ATOMIC_AND) {
+        V others = LLVMBuildShl(b, nvptx_const(t, 32, 0xff), shift, "");
+        word = LLVMBuildOr(b, word, LLVMBuildNot(b, others, ""), "");
+    }
+    Access wide = *a;
+    wide.dtype = DT_U32;
+    wide.align = 4;
+    Ptr at = {.base = {LLVMBuildIntToPtr(b, start, LLVMTypeOf(pointer), "")}};
+    nvptx_atomic(t, &wide, kind, at, pred, (Lane){word}, old);
+    if (old)
+        old->v = LLVMBuildTrunc(b, LLVMBuildLShr(b, old->v, shift, ""), target_int(t, 8), "");
+}
+
 void nvptx_atomic(Target *t, const Access *a, AtomicKind kind, Ptr p, Lane pred, Lane v,
                   Lane *old) {
+    if (element_bits(a->dtype) == 8 && a->dtype != DT_BOOL &&
+        (kind == ATOMIC_AND || kind == ATOMIC_OR || kind == ATOMIC_XOR)) {
+        atomic_byte(t, a, kind, p, pred, v, old);
+        return;
+    }
     static const char *const names[ATOMIC_COUNT] = {"add", "max", "min",  "and",
                                                     "or",  "xor", "exch", "cas"};
     const char *type = atomic_type(kind, a->dtype);
