@@ -17,6 +17,7 @@
 
 #include "backend/lower.h"
 #include "lang/base/guard.h"
+#include "lang/base/vec.h"
 
 // --- once per process ---
 
@@ -156,25 +157,48 @@ static void jobs_announce(Jobs *jobs, int n, bool closed) {
 
 // --- launches ---
 
+// A launch whose code is made. Launches of other variants that are the same code use its function.
+typedef struct Unit {
+    Kernel *kernel;
+    Op *launch;
+    const char *name; // of the function
+    const char *code; // what it is made of, as text
+} Unit;
+
 typedef struct Emit {
     Jobs *jobs;
     const Target *common;
     Kernel *kernel;
-    int count;       // launches of this kernel so far
-    int done, total; // launches of all kernels
-    bool split;      // several jobs
+    int count; // launches of this kernel so far
+    VEC(Unit) units;
+    bool split; // several jobs
 } Emit;
 
-static void count_launch(void *user, Op *op) {
-    int *n = user;
-    *n += op->kind == OP_LAUNCH;
+static const Unit *unit_with(const Emit *e, const char *code) {
+    for (uint32_t i = 0; i < e->units.len; i++)
+        if (strcmp(e->units.data[i].code, code) == 0)
+            return &e->units.data[i];
+    return NULL;
 }
 
-static void find_maps(void *user, Op *op) {
+static void collect_launch(void *user, Op *op) {
     Emit *e = user;
+    Arena *arena = e->common->arena;
+    if (op->kind != OP_LAUNCH)
+        return;
     Target t = *e->common;
-    if (op->kind == OP_LAUNCH)
-        lower_find_maps(&t, e->kernel, op);
+    lower_find_maps(&t, e->kernel, op);
+    Unit unit = {.kernel = e->kernel, .launch = op, .code = ""};
+    unit.name = backend_entry_name(arena, e->kernel, op, e->count++);
+    const Unit *same = NULL;
+    if (t.desc->family == TARGET_NVPTX) {
+        unit.code = ir_launch_code(arena, e->kernel, op);
+        same = unit_with(e, unit.code);
+    }
+    if (same)
+        op_set_str(e->kernel, op, ATTR_entry, same->name);
+    else
+        vec_push(arena, &e->units, unit);
 }
 
 typedef struct Lowering {
@@ -190,31 +214,22 @@ static void lower_one(void *user) {
     lower_launch(&l->job->t, l->kernel, l->launch, l->name);
 }
 
-static void emit_launch(void *user, Op *op) {
-    Emit *e = user;
-    if (op->kind != OP_LAUNCH)
-        return;
+static void emit_units(Emit *e) {
     Jobs *jobs = e->jobs;
-    Job *j = &jobs->job[(int64_t)e->done * jobs->n / e->total];
-    if (!j->begun)
-        job_begin(j, e->common);
-    const char *name = backend_entry_name(j->t.arena, e->kernel, op, e->count++);
-    j->names = j->names ? arena_printf(j->t.arena, "%s, %s", j->names, name) : name;
-    if (j->ok && !j->t.failed && !j->crashed) {
-        Lowering l = {j, e->kernel, op, name};
-        job_guarded(j, "lowering to LLVM IR", lower_one, &l);
-    }
-    e->done++;
-    bool last = (int64_t)e->done * jobs->n / e->total != j - jobs->job;
-    if (e->split && last)
-        jobs_announce(jobs, 1, false);
-}
-
-static void emit_kernels(Emit *e, Module *m) {
-    for (int i = 0; i < m->nkernel; i++) {
-        e->kernel = m->kernel[i];
-        e->count = 0;
-        ir_walk(m->kernel[i]->body, emit_launch, e);
+    int64_t total = e->units.len;
+    for (int64_t i = 0; i < total; i++) {
+        const Unit *unit = &e->units.data[i];
+        Job *j = &jobs->job[i * jobs->n / total];
+        if (!j->begun)
+            job_begin(j, e->common);
+        j->names = j->names ? arena_printf(j->t.arena, "%s, %s", j->names, unit->name) : unit->name;
+        if (j->ok && !j->t.failed && !j->crashed) {
+            Lowering l = {j, unit->kernel, unit->launch, unit->name};
+            job_guarded(j, "lowering to LLVM IR", lower_one, &l);
+        }
+        bool last = (i + 1) * jobs->n / total != j - jobs->job;
+        if (e->split && last)
+            jobs_announce(jobs, 1, false);
     }
 }
 
@@ -254,13 +269,13 @@ static double seconds_now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static void jobs_run(Jobs *jobs, Emit *e, Module *m, int threads) {
+static void jobs_run(Jobs *jobs, Emit *e, int threads) {
     double start = seconds_now();
     pthread_t thread[THREADS_MAX];
     pthread_mutex_init(&jobs->lock, NULL);
     pthread_cond_init(&jobs->more, NULL);
     int workers = workers_start(jobs, threads - 1, thread);
-    emit_kernels(e, m);
+    emit_units(e);
     report_time(e->common->options, "lower", seconds_now() - start);
     start = seconds_now();
     if (!e->split && !jobs->job[0].begun)
@@ -449,16 +464,17 @@ bool backend_emit(Arena *arena, Module *placed, const TargetDesc *target,
     Emit e = {.jobs = &jobs, .common = &common, .split = split};
     for (int i = 0; i < placed->nkernel; i++) {
         e.kernel = placed->kernel[i];
-        ir_walk(e.kernel->body, find_maps, &e);
-        ir_walk(e.kernel->body, count_launch, &e.total);
+        e.count = 0;
+        ir_walk(e.kernel->body, collect_launch, &e);
     }
     if (diags_has_errors(diags))
         return false;
-    e.split &= e.total > 1;
-    jobs.n = !e.split ? 1 : e.total < JOBS_MAX ? e.total : JOBS_MAX;
+    int total = (int)e.units.len;
+    e.split &= total > 1;
+    jobs.n = !e.split ? 1 : total < JOBS_MAX ? total : JOBS_MAX;
     jobs.job = ARENA_ARRAY(arena, Job, (size_t)jobs.n);
     int threads = processors() < THREADS_MAX ? processors() : THREADS_MAX;
-    jobs_run(&jobs, &e, placed, threads < jobs.n ? threads : jobs.n);
+    jobs_run(&jobs, &e, threads < jobs.n ? threads : jobs.n);
     bool ok = jobs_merge_diags(&jobs, diags) && !diags_has_errors(diags);
     if (ok)
         jobs_join(arena, &jobs, options->emit, out);

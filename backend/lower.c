@@ -217,33 +217,6 @@ const Op *lower_region(Lower *l, const Region *region) {
 
 // --- a launch ---
 
-// `when x % c == 0` and conjunctions of it, in the host region: divisors of scalars.
-static void collect_fact(Lower *l, const Value *cond) {
-    const Op *cmp = cond->kind == VALUE_OP ? cond->def : NULL;
-    if (!cmp)
-        return;
-    if (cmp->kind == OP_AND) {
-        collect_fact(l, cmp->in[0]);
-        collect_fact(l, cmp->in[1]);
-        return;
-    }
-    if (cmp->kind != OP_CMP || cmp->sub != CMP_EQ || !value_is_int(cmp->in[1], 0))
-        return;
-    const Op *rem = cmp->in[0]->kind == VALUE_OP ? cmp->in[0]->def : NULL;
-    if (!rem || (rem->kind != OP_REM && rem->kind != OP_MOD) || !value_is_const(rem->in[1]))
-        return;
-    uint64_t c = (uint64_t)rem->in[1]->u.i, low = c & (~c + 1);
-    if (low && low <= UINT64_C(1) << 30 && low > l->fact[rem->in[0]->id])
-        l->fact[rem->in[0]->id] = (uint32_t)low;
-}
-
-static void collect_facts(Lower *l) {
-    for (const Op *op = l->kernel->body->first; op; op = op->next) {
-        if (op->kind == OP_REQUIRE || op->kind == OP_WHEN)
-            collect_fact(l, op->in[0]);
-    }
-}
-
 // Bytes of the launch's buffers and of its largest scratch; which tensors it writes.
 typedef struct Survey {
     Lower *l;
@@ -308,7 +281,7 @@ bool lower_launch(Target *t, Kernel *kernel, const Op *launch, const char *symbo
         .stride = arena_array(arena, kernel->nmem + 1u, sizeof(Uni[RANK_MAX])),
         .written = ARENA_ARRAY(arena, bool, kernel->nmem + 1u),
         .async = ARENA_ARRAY(arena, bool, kernel->nmem + 1u),
-        .fact = ARENA_ARRAY(arena, uint32_t, kernel->nvalue + 1u),
+        .fact = ir_known_divisors(arena, kernel),
     };
     t->launch = launch;
     t->op = launch;
@@ -328,7 +301,6 @@ bool lower_launch(Target *t, Kernel *kernel, const Op *launch, const char *symbo
                     (long long)(l.scratch_at + survey.scratch));
         return false;
     }
-    collect_facts(&l);
     int n = 0;
     AbiParam *params = abi_launch_params(arena, launch, &n);
     Uni *values = ARENA_ARRAY(arena, Uni, (size_t)n + 1);

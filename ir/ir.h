@@ -634,6 +634,11 @@ typedef struct IrPrintOptions {
     bool kernel_only; // no module line
 } IrPrintOptions;
 IrText ir_print(Arena *arena, const Module *m, IrPrintOptions opts);
+// By value id: a power of two that the kernel's `when` and `require` promise to divide it, 0 =
+// none.
+uint32_t *ir_known_divisors(Arena *arena, const Kernel *k);
+// Placed: two launches with equal text have equal code, but for the name of the function.
+const char *ir_launch_code(Arena *arena, const Kernel *k, const Op *launch);
 // Reads a module. On error returns NULL and *error is "line:col: message".
 Module *ir_parse(Arena *arena, Interner *interner, const char *text, size_t len,
                  const char **error);

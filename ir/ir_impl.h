@@ -77,6 +77,8 @@ void text_format(Text *t, const char *format, ...) __attribute__((format(printf,
 // --- pieces of the text form (print.c) ---
 void print_value(Text *t, const Value *v);
 void print_string(Text *t, const char *s); // in quotes, escaped
+// Everything of a launch but its name, with spans.
+void print_launch(Text *t, const Kernel *k, const Op *launch);
 // The op's header without its regions, on one line: for messages.
 const char *op_text(Arena *arena, const Kernel *k, const Op *op);
 

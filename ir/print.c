@@ -677,6 +677,26 @@ IrText ir_print(Arena *arena, const Module *m, IrPrintOptions opts) {
     return (IrText){.data = p.t.data, .len = p.t.len};
 }
 
+void print_launch(Text *t, const Kernel *k, const Op *launch) {
+    Printer p = {.t = *t, .module = k->module, .opts = {.spans = true}};
+    set_kernel(&p, k);
+    text_reserve(&p.t, 256);
+    use_layouts(&p, launch->region[0]);
+    for (uint32_t i = 0; i < p.nuse; i++)
+        text_format(&p.t, "#%s = %s\n", p.use[i].name, p.use[i].text);
+    put_binders(&p, launch);
+    const OpInfo *row = op_info(launch->kind);
+    for (int i = 0; i < row->nattrs; i++) {
+        const Attr *a = op_attr(launch, row->attrs[i]);
+        if (!a || a->id == ATTR_entry)
+            continue;
+        text_format(&p.t, " %s = ", attr_name(a->id));
+        put_attr_value(&p, a->id, a);
+    }
+    put_region(&p, launch->region[0]);
+    *t = p.t;
+}
+
 const char *op_text(Arena *arena, const Kernel *k, const Op *op) {
     Printer p = {.t = {.arena = arena}, .module = k->module};
     set_kernel(&p, k);

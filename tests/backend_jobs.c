@@ -96,3 +96,27 @@ Test(backend_jobs, llvm_ir) {
     cr_expect_eq(count_of(text, "; --- module "), 7);
     free(text);
 }
+
+// The product of all variants whose only difference is how the rows of the softmax are held.
+Test(backend_jobs, variants_share_code) {
+    static const char text[] = "import std.nn;\n"
+                               "kernel k(x: f16[M, K], w: f16[K, N]) -> (y: f16[M, N]) {\n"
+                               "    y = softmax[N](dot[K](x, w));\n"
+                               "}\n";
+    FuseOptions options = {.target = "sm_80", .emit = FUSE_EMIT_PTX, .no_perf_notes = true};
+    FuseResult *r = fuse_compile(&options, "k.fk", text, strlen(text));
+    cr_assert(fuse_result_ok(r), "%s", fuse_result_messages(r));
+    size_t len;
+    const char *ptx = fuse_result_output(r, &len);
+    const char *code = strstr(ptx, "\n.version ");
+    cr_assert(code);
+    int launches = 0;
+    for (const char *p = ptx; (p = strstr(p + 1, "entry = \"")) != NULL && p < code;)
+        launches++;
+    int entries = count_of(ptx, ".visible .entry ");
+    cr_expect(entries < launches, "%d functions of %d launches", entries, launches);
+    // The first variant's product is launched by others, and is there once.
+    cr_expect(count_of(ptx, "entry = \"k_v0__0\"") > 1, "%s", ptx);
+    cr_expect_eq(count_of(ptx, ".visible .entry k_v0__0("), 1);
+    fuse_result_free(r);
+}
