@@ -2,10 +2,13 @@
 """Runs the conformance collection: every kernel of the .fk files here against its reference.
 
     conformance.py [--group=NAME,...] [--kernel=NAME,...] [--on=eval,cpu,sim] [--full] [--list] [-v]
+    conformance.py --devices=cuda [--groups=NAME,...] [--json=FILE] [--jobs=N] [--patience=SECONDS]
     conformance.py --ptx=FUSEC [--ptxas=PROGRAM] [...]
 
-The first form runs on devices of this machine, the second compiles for GPUs, assembles where there is
-ptxas, and fails on spills. Without --full, or FUSE_CONFORMANCE=full in the environment, it does what fits
+The first form runs on devices of this machine. The second does all of it on any device of fuse_rt (cuda, cpu,
+sim:sm_80, ...), N processes at a time, each for one group, and goes on when one dies; it needs python3,
+numpy, this folder, python/ and the two libraries (FUSE_RT_LIBRARY, FUSE_COMPILER). The third
+compiles for GPUs, assembles where there is ptxas, and fails on spills. Without --full, or FUSE_CONFORMANCE=full in the environment, it does what fits
 into continuous integration: all types and shapes on the evaluator; on one of cpu and sim one type and the
 three largest shapes; for PTX one type and one target. Which ones, a hash of the kernel's name says.
 
@@ -17,6 +20,7 @@ be, 1 when not, 77 where numpy is missing.
 import argparse
 import faulthandler
 import importlib
+import json
 import os
 import re
 import subprocess
@@ -33,6 +37,8 @@ except ImportError:
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "python")]
+import sweep  # noqa: E402
+
 PTX_MOST = 8 << 20  # bytes; ptxas takes minutes and gigabytes for more
 TARGETS = ("sm_80", "sm_90a", "sm_120")
 DEVICES = {"eval": ["eval"], "cpu": ["cpu"], "sim": ["sim:sm_90a"]}
@@ -68,10 +74,17 @@ class Run:
         self.options, self.full = options, options.full
         self.not_yet, self.spills = NotYet("not_yet.txt"), NotYet("spills.txt")
         self.failures, self.done, self.refused = [], 0, 0
+        self.texts = []
 
     def fail(self, what, text):
         self.failures.append(what)
+        self.texts.append([what, text])
         print(f"FAILED {what}: {text}", flush=True)
+
+    def progress(self, kernel, state, **more):
+        if self.options.progress:
+            with open(self.options.progress, "a") as f:
+                f.write(json.dumps(dict(kernel=kernel, state=state, **more)) + "\n")
 
     def turn(self, c, n, salt=""):
         return zlib.crc32((c.name + salt).encode()) % n
@@ -144,22 +157,40 @@ def run_case(run, c, device, where, results):
                     run.done += 1
                 except (harness.Failure, fuse_rt.FuseError) as e:
                     run.fail(f"{what}, layout {layout}", str(e))
+                    if is_lost(device):
+                        return
+
+
+def is_lost(device):
+    """A fault on a GPU ends its context, and with it everything that this process could do."""
+    import fuse_rt
+
+    if not device.is_cuda:
+        return False
+    try:
+        device.synchronize()
+    except fuse_rt.FuseError:
+        return True
+    return False
 
 
 def compile_case(run, c, device, where, dtype, defines, what):
     import fuse_rt
 
+    wheres = ("ptx", device.target) if device.is_cuda else (where.split(":")[0],)
+
     if "T" in c.generics:
         defines["T"] = dtype
     try:
         path = os.path.join(HERE, c.file)
+        level = 0 if device.is_cuda else 1
         module = device.module_from_file(
-            path, defines=defines, kernel=c.kernel, no_perf_notes=True, opt_level=1
+            path, defines=defines, kernel=c.kernel, no_perf_notes=True, opt_level=level
         )
     except fuse_rt.FuseError as e:
-        run.refusal((where,), what, c, dtype, str(e))
+        run.refusal(wheres, what, c, dtype, str(e))
         return None
-    if not run.refusal((where,), what, c, dtype, None):
+    if not run.refusal(wheres, what, c, dtype, None):
         return None
     if module.messages:
         run.fail(what, f"has warnings:\n{module.messages}")
@@ -170,13 +201,20 @@ def run_devices(run, cases):
     import fuse_rt
 
     devices = DEVICES_FULL if run.full else DEVICES
-    on = [(w, n) for w in run.options.on.split(",") for n in devices[w]]
+    on = [(w, n) for w in run.options.on.split(",") for n in devices.get(w, [w])]
     opened = [(w, fuse_rt.Device(n, threads=1, seed=7)) for w, n in on]
     for c in cases:
         results, start = {}, time.time()
+        run.progress(c.name, "begins")
+        before = run.done, run.refused, len(run.texts)
         for where, device in opened:
             if run.takes(c, where):
                 run_case(run, c, device, where, results)
+        failures, seconds = run.texts[before[2] :], round(time.time() - start, 3)
+        done, refused = run.done - before[0], run.refused - before[1]
+        run.progress(c.name, "ends", runs=done, refused=refused, failures=failures, seconds=seconds)
+        if failures and any(is_lost(device) for _, device in opened):
+            sys.exit(sweep.LOST)
         if run.options.times:
             print(f"{time.time() - start:7.2f} s  {c.name}", flush=True)
 
@@ -238,6 +276,13 @@ def main():
     parser.add_argument("--group", default="")
     parser.add_argument("--kernel", default="")
     parser.add_argument("--on", default="eval,cpu,sim")
+    parser.add_argument("--devices")
+    parser.add_argument("--groups", default="")
+    parser.add_argument("--json")
+    parser.add_argument("--jobs", type=int, default=max(1, len(os.sched_getaffinity(0)) // 2))
+    parser.add_argument("--patience", type=float, default=120)
+    parser.add_argument("--progress", help=argparse.SUPPRESS)
+    parser.add_argument("--skip", default="", help=argparse.SUPPRESS)
     parser.add_argument("--ptx")
     parser.add_argument("--ptxas", default=None)
     parser.add_argument("--full", action="store_true", default=os.environ.get("FUSE_CONFORMANCE") == "full")
@@ -246,6 +291,9 @@ def main():
     parser.add_argument("-v", "--verbose", action="store_true")
     options = parser.parse_args()
     faulthandler.enable()
+    if options.devices:
+        chosen = options.groups.split(",") if options.groups else groups()
+        return sweep.Sweep(chosen, options.devices, options.patience, options.jobs, options.json).run()
     import harness
 
     chosen = options.group.split(",") if options.group else groups()
@@ -261,13 +309,14 @@ def main():
         c.generics = declared[c.kernel]
     if options.kernel:
         cases = [c for c in cases if c.name in options.kernel.split(",")]
+    cases = [c for c in cases if c.name not in options.skip.split(",")]
     if options.list:
         print("\n".join(f"{c.file}:{c.name}" for c in cases))
         return 0
     run = Run(options)
     run_ptx(run, cases) if options.ptx else run_devices(run, cases)
     print(f"{len(cases)} kernels, {run.done} runs, {run.refused} refused as listed, {len(run.failures)} failures")
-    return 1 if run.failures or not run.done else 0
+    return 1 if run.failures or not (run.done or options.skip) else 0
 
 
 def declare_kernels(chosen):

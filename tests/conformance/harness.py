@@ -202,7 +202,7 @@ class Results:
 
 
 def launch(c, kernel, shape, layout, results, seed):
-    held = {}
+    held, device = {}, kernel.module.device
     names = list(LAYOUTS)
     for t, p in enumerate(kernel.params):
         name, is_tensor, dtype, mode, optional = p[:5]
@@ -211,14 +211,18 @@ def launch(c, kernel, shape, layout, results, seed):
             value = results.given[name]
             if is_tensor:
                 of, v = value
-                held[name] = Held(of, v.shape, turn, v)
+                held[name] = Held(of, v.shape, turn, v, device)
         elif is_tensor and mode == "out" and results.want.get(name) is not None:
-            held[name] = Held(dtype, results.want[name].shape, turn)
+            held[name] = Held(dtype, results.want[name].shape, turn, device=device)
     arguments = {n: h.tensor for n, h in held.items()}
     for name, is_tensor, *rest in kernel.params:
         if name not in arguments and name in results.given:
             arguments[name] = results.given[name]
     kernel.prepare(**arguments)()
+    if device.is_cuda:
+        device.synchronize()
+    for h in held.values():
+        h.fetch()
     return held
 
 

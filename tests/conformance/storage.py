@@ -3,6 +3,7 @@
 import numpy as np
 
 PATTERN = 0xA5
+GUARD = 256  # bytes around a buffer in a GPU's memory; keeps its alignment
 # the carrier of an element in a buffer; packed types have one nibble to an entry until they are packed
 CARRIER = {
     "bool": np.uint8, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
@@ -69,9 +70,12 @@ LAYOUTS = {
 
 
 class Held:
-    """A tensor in a buffer of its own: `values` in, `read()` out, `tensor` for fuse_rt."""
+    """A tensor in a buffer of its own: `values` in, `read()` out, `tensor` for fuse_rt.
 
-    def __init__(self, dtype, shape, layout="dense", values=None):
+    On a GPU (`device`) the buffer has a copy there, and `fetch()` brings back what is in it.
+    """
+
+    def __init__(self, dtype, shape, layout="dense", values=None, device=None):
         lead, gap, step, transposed, reverse = LAYOUTS[layout]
         if dtype in PACKED:  # rows of whole bytes
             lead, gap, step, transposed, reverse = 2 * lead, shape[-1] % 2 if shape else 0, 1, False, False
@@ -101,7 +105,23 @@ class Held:
         if values is not None:
             self._write(encode(dtype, np.broadcast_to(values, self.shape)))
         self.before = self.buffer.copy()
+        self.device, self.memory, self.spoilt = device, None, False
+        if device is not None and device.is_cuda:
+            self.memory = device.memory(self.buffer.nbytes + 2 * GUARD)
+            self.memory.write(self._around() + self.buffer.tobytes() + self._around())
         self.tensor = self._describe(first)
+
+    @staticmethod
+    def _around():
+        return bytes([PATTERN]) * GUARD
+
+    def fetch(self):
+        if self.memory is None:
+            return
+        data, end = self.memory.read(), GUARD + self.buffer.nbytes
+        self.spoilt = data[:GUARD] != self._around() or data[end:] != self._around()
+        self.buffer = np.frombuffer(data[GUARD:end], self.buffer.dtype)
+        self.memory.close()
 
     def _write(self, carriers):
         if self.dtype in PACKED:
@@ -116,11 +136,12 @@ class Held:
     def _describe(self, first):
         import fuse_rt  # not at the top: compiling for GPUs needs no run time
 
-        address = self.buffer.ctypes.data
+        on = self.device if self.memory else None
+        address = self.memory.address + GUARD if self.memory else self.buffer.ctypes.data
         if self.dtype not in PACKED:
             address += first * self.buffer.itemsize
-            return fuse_rt.Tensor(address, self.dtype, self.shape, self.strides)
-        made = fuse_rt.Tensor(address + first // 2, "u8", self.shape, self.strides)
+            return fuse_rt.Tensor(address, self.dtype, self.shape, self.strides, on)
+        made = fuse_rt.Tensor(address + first // 2, "u8", self.shape, self.strides, on)
         made._tensor.dtype.code, made._tensor.dtype.bits = PACKED[self.dtype], 4
         return made
 
@@ -138,7 +159,7 @@ class Held:
         return same
 
     def unchanged(self):
-        return self.buffer.tobytes() == self.before.tobytes()
+        return not self.spoilt and self.buffer.tobytes() == self.before.tobytes()
 
     def guarded(self):
         """Nothing but elements has changed."""
@@ -147,7 +168,7 @@ class Held:
         else:
             want = self.before.copy()
             want[self.at] = self.buffer[self.at]
-        return want.tobytes() == self.buffer.tobytes()
+        return not self.spoilt and want.tobytes() == self.buffer.tobytes()
 
 
 def _pack(nibbles, at, carriers):
