@@ -17,6 +17,8 @@
 #ifndef FUSE_IR_ABI_H
 #define FUSE_IR_ABI_H
 
+#include <assert.h>
+
 #include "ir/ir.h"
 
 enum { ABI_MAP_RANK = 5, ABI_MAP_BYTES = 128 };
@@ -26,6 +28,19 @@ typedef struct AbiMap { // a box of a tensor's elements in shared memory
     int dim[ABI_MAP_RANK], box[ABI_MAP_RANK]; // innermost first
     int swizzle;                              // bytes: 0, 32, 64, 128
 } AbiMap;
+
+// A tensor map in memory of the host: what its targets get where a GPU gets the driver's.
+enum { ABI_HOST_MAP = 0x50414d48 };
+typedef struct AbiHostMap {
+    uint32_t magic;      // ABI_HOST_MAP
+    uint8_t rank, bytes; // of an element
+    uint16_t swizzle;    // bytes: 0, 32, 64, 128
+    const void *base;
+    uint64_t dim[ABI_MAP_RANK];   // innermost first, elements
+    int64_t stride[ABI_MAP_RANK]; // bytes
+    uint32_t box[ABI_MAP_RANK];
+} AbiHostMap;
+static_assert(sizeof(AbiHostMap) <= ABI_MAP_BYTES, "a parameter holds a map");
 
 typedef enum AbiKind { ABI_MAP, ABI_POINTER, ABI_STRIDE, ABI_SCALAR } AbiKind;
 typedef struct AbiParam {

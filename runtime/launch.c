@@ -165,6 +165,27 @@ static FuseRtStatus cuda_map(void *user, const LaunchParam *p, const TensorBind 
     return FUSE_RT_OK;
 }
 
+// The simulator's map; it refuses what the driver would.
+static FuseRtStatus host_map(void *user, const LaunchParam *p, const TensorBind *t, void *out) {
+    (void)user;
+    const AbiMap *m = p->map;
+    int64_t bytes = (int64_t)dtype_bytes(p->dtype, 1);
+    AbiHostMap map = {.magic = ABI_HOST_MAP,
+                      .rank = (uint8_t)m->rank,
+                      .bytes = (uint8_t)bytes,
+                      .swizzle = (uint16_t)m->swizzle,
+                      .base = t->data};
+    for (int i = 0; i < m->rank; i++) {
+        int64_t extent = t->shape[m->dim[i]];
+        map.dim[i] = (uint64_t)extent;
+        // of a dim of one element any stride is right
+        map.stride[i] = extent > 1 ? t->stride[m->dim[i]] * bytes : 16;
+        map.box[i] = (uint32_t)m->box[i];
+    }
+    memcpy(out, &map, sizeof map);
+    return FUSE_RT_OK;
+}
+
 static FuseRtStatus host_start(void *user, LaunchPlan *l, int64_t grid, void **params) {
     const Start *s = user;
     FuseModule *m = s->module;
@@ -285,7 +306,7 @@ static FuseRtStatus run_launches(FuseKernel *kernel, Frame *f, void *stream,
     bool cuda = d->kind == DEVICE_CUDA;
     Start start = {m, stream};
     RunTarget target = {cuda ? cuda_start : host_start, cuda ? cuda_zero : host_zero,
-                        cuda ? cuda_map : NULL, &start};
+                        cuda ? cuda_map : host_map, &start};
     DeviceScope scope = {0};
     FuseRtStatus status = FUSE_RT_OK;
     if (cuda)
@@ -345,7 +366,8 @@ static FuseRtStatus eval_launch(FuseKernel *kernel, Frame *f, FuseRtLaunchInfo *
         args[i].tensor = to;
     }
     pthread_mutex_lock(&m->lock);
-    const char *message = m->compiler->eval_run(m->result, k->name, k->nparam, args, m->device->seed);
+    const char *message =
+        m->compiler->eval_run(m->result, k->name, k->nparam, args, m->device->seed);
     if (message)
         status = rt_fail(FUSE_RT_DRIVER, "%s: %s", k->name, message);
     pthread_mutex_unlock(&m->lock);

@@ -27,6 +27,7 @@ typedef struct HostState {
     V program, context, warp; // cpu: phi; sim: arguments
     V shared;                 // cpu: the program's shared memory, or NULL
     V nowhere;                // cpu: 64 zero bytes for lanes that are off, or NULL
+    V accumulators;           // sim: an array for those of a product, or NULL
     V scratch[HOST_SCRATCH];  // sim: arrays that helpers read and write, in the entry block
 } HostState;
 
@@ -115,5 +116,27 @@ void sim_emit_cp_async(Target *t, const Access *access, Shared to, Ptr from, Lan
 void sim_emit_cp_commit(Target *t);
 void sim_emit_cp_wait(Target *t, int pending);
 void sim_emit_check(Target *t, Lane ok, Lane guard, const char *message);
+
+// --- sim (host_sim_async.c): as in target.h ---
+Uni sim_emit_warp_uniform(Target *t);
+Uni sim_emit_elect(Target *t);
+void sim_emit_set_regs(Target *t, int regs, bool more);
+void sim_emit_fence(Target *t, FenceKind kind);
+void sim_emit_stmatrix(Target *t, const Access *access, int count, bool trans, Shared p,
+                       const Lane *in);
+void sim_emit_mbar_init(Target *t, Shared bar, int arrivals);
+void sim_emit_mbar_init_fence(Target *t);
+void sim_emit_mbar_expect(Target *t, Shared bar, int bytes);
+void sim_emit_mbar_arrive(Target *t, Shared bar, Lane pred);
+void sim_emit_mbar_wait(Target *t, Shared bar, Uni parity);
+void sim_emit_warp_barrier(Target *t);
+void sim_emit_tma_load(Target *t, Uni map, int rank, const Uni *at, Shared to, Shared bar);
+void sim_emit_tma_store(Target *t, Uni map, int rank, const Uni *at, Shared from);
+void sim_emit_tma_commit(Target *t);
+void sim_emit_tma_wait(Target *t, int pending, bool read);
+void sim_emit_mma_fence(Target *t);
+void sim_emit_mma_issue(Target *t, const MmaIssue *m, Lane *acc);
+void sim_emit_mma_commit(Target *t);
+void sim_emit_mma_wait(Target *t, int pending, int n, Lane *acc);
 
 #endif

@@ -1,42 +1,6 @@
 // Memory, barriers and matrix units of `sim`: every operation is a call of a helper of sim.h, with
 // the lanes' values in arrays on the warp's stack.
-#include "backend/host/host_impl.h"
-#include "backend/host/sim.h"
-
-enum { SLOT_OFFSET, SLOT_VALUE, SLOT_SECOND, SLOT_THIRD, SLOT_RESULT };
-
-static V slot(Target *t, int which) {
-    return host_state(t)->scratch[which];
-}
-static V int32(Target *t, int64_t x) {
-    return LLVMConstInt(target_int(t, 32), (unsigned long long)x, true);
-}
-static V warp_of(Target *t) {
-    return host_state(t)->context;
-}
-static V span_of(Target *t) {
-    Span none = {0, 0};
-    return LLVMConstInt(target_int(t, 64), sim_span(t->op ? t->op->span : none), false);
-}
-static V mask_word(Target *t, Lane pred) {
-    if (!pred.v)
-        return int32(t, -1);
-    return LLVMBuildBitCast(t->builder, pred.v, target_int(t, 32), "");
-}
-
-static V slot_at(Target *t, int which, int byte) {
-    V k = int32(t, byte);
-    return byte ? LLVMBuildGEP2(t->builder, target_int(t, 8), slot(t, which), &k, 1, "")
-                : slot(t, which);
-}
-static void slot_put(Target *t, int which, int byte, V x) {
-    LLVMSetAlignment(LLVMBuildStore(t->builder, x, slot_at(t, which, byte)), 32);
-}
-static V slot_get(Target *t, int which, int byte, LLVMTypeRef type) {
-    V x = LLVMBuildLoad2(t->builder, type, slot_at(t, which, byte), "");
-    LLVMSetAlignment(x, 32);
-    return x;
-}
+#include "backend/host/host_sim_slots.h"
 
 // Stores offset + imm of every lane as i64 in a slot.
 static void put_global_offsets(Target *t, int which, Ptr p) {
@@ -48,7 +12,7 @@ static void put_global_offsets(Target *t, int which, Ptr p) {
     slot_put(t, which, 0, off);
 }
 
-static void put_shared_offsets(Target *t, int which, Shared p) {
+void put_shared_offsets(Target *t, int which, Shared p) {
     LLVMTypeRef type = host_lanes_int(t, 32);
     V off = p.offset.v ? p.offset.v : LLVMConstNull(type);
     if (p.base.v)
@@ -210,7 +174,7 @@ static Lane unpack(Target *t, V reg, DType dtype, int i) {
 }
 
 // Packs `n` elements into 32-bit registers of a slot.
-static void put_packed(Target *t, int which, DType dtype, int n, const Lane *x) {
+void put_packed(Target *t, int which, DType dtype, int n, const Lane *x) {
     int bits = (int)dtype_bits(dtype), pack = 32 / bits;
     LLVMTypeRef i32 = host_lanes_int(t, 32);
     for (int r = 0; r < n / pack; r++) {

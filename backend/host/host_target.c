@@ -173,6 +173,8 @@ static V load_param(Target *t, const AbiParam *param, int i) {
     V at = LLVMBuildGEP2(b, pointer, LLVMGetParam(t->function, 0), &index, 1, "");
     V from = LLVMBuildLoad2(b, pointer, at, "");
     DType dtype = param->dtype;
+    if (param->kind == ABI_MAP)
+        return from;
     if (param->kind == ABI_POINTER)
         return LLVMBuildLoad2(b, pointer, from, "");
     if (param->kind == ABI_STRIDE)
@@ -205,6 +207,7 @@ static void begin_sim(Target *t) {
     s->program = LLVMGetParam(t->function, 1);
     s->warp = LLVMGetParam(t->function, 2);
     s->context = LLVMGetParam(t->function, 3);
+    s->accumulators = NULL;
     LLVMTypeRef bytes = LLVMArrayType2(target_int(t, 8), HOST_SCRATCH_BYTES);
     for (int i = 0; i < HOST_SCRATCH; i++)
         s->scratch[i] = host_alloca(t, bytes, 64);
@@ -307,8 +310,12 @@ static void named_barrier(Target *t, int id, int warps) {
     if (host_is_sim(t))
         sim_emit_barrier(t, id, warps);
 }
+// In a role: of its warps. Barriers 15, 14, .. are kept for that, as on the GPU.
 static void block_barrier(Target *t) {
-    named_barrier(t, 0, 0);
+    if (t->role)
+        named_barrier(t, 16 - t->role, t->warps);
+    else
+        named_barrier(t, 0, 0);
 }
 
 static void mma(Target *t, MmaUnit unit, DType da, DType db, const Lane *a, const Lane *b,
@@ -436,6 +443,25 @@ const TargetOps *target_ops_host(void) {
         .cp_async = cp_async,
         .cp_commit = cp_commit,
         .cp_wait = cp_wait,
+        .warp_uniform = sim_emit_warp_uniform,
+        .elect = sim_emit_elect,
+        .set_regs = sim_emit_set_regs,
+        .fence = sim_emit_fence,
+        .stmatrix = sim_emit_stmatrix,
+        .mbar_init = sim_emit_mbar_init,
+        .mbar_init_fence = sim_emit_mbar_init_fence,
+        .mbar_expect = sim_emit_mbar_expect,
+        .mbar_arrive = sim_emit_mbar_arrive,
+        .mbar_wait = sim_emit_mbar_wait,
+        .warp_barrier = sim_emit_warp_barrier,
+        .tma_load = sim_emit_tma_load,
+        .tma_store = sim_emit_tma_store,
+        .tma_commit = sim_emit_tma_commit,
+        .tma_wait = sim_emit_tma_wait,
+        .mma_fence = sim_emit_mma_fence,
+        .mma_issue = sim_emit_mma_issue,
+        .mma_commit = sim_emit_mma_commit,
+        .mma_wait = sim_emit_mma_wait,
         .span = span,
         .check = check,
         .print = print,

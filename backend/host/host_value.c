@@ -80,8 +80,14 @@ V host_text(Target *t, const char *text) {
 
 // --- identity ----------------------------------------------------------------------------------
 
+// In a role: among its warps.
 Uni host_warp_id(Target *t) {
-    return host_is_sim(t) ? (Uni){host_state(t)->warp} : uni_int(t, 32, 0);
+    if (!host_is_sim(t))
+        return uni_int(t, 32, 0);
+    V warp = host_state(t)->warp;
+    if (t->role)
+        warp = LLVMBuildSub(t->builder, warp, uni_int(t, 32, t->warp_first).v, "");
+    return (Uni){warp};
 }
 
 Lane host_lane_id(Target *t) {

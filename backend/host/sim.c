@@ -85,7 +85,7 @@ Sim *sim_new(const SimOptions *options) {
     // 16 bytes of alignment are what the widest access of a lane needs.
     sim->shared = aligned_alloc(1024, (n + 1024) / 1024 * 1024);
     sim->cell = calloc(n + 1, sizeof *sim->cell);
-    sim->readers = calloc(n * (size_t)sim->warps + 1, sizeof *sim->readers);
+    sim->readers = calloc(n * READER_KINDS * (size_t)sim->warps + 1, sizeof *sim->readers);
     sim->warp = calloc((size_t)sim->warps, sizeof *sim->warp);
     bool ok = sim->shared && sim->cell && sim->readers && sim->warp;
     for (int i = 0; ok && i < sim->warps; i++) {
@@ -105,7 +105,9 @@ void sim_free(Sim *sim) {
     for (int i = 0; sim->warp && i < sim->warps; i++) {
         coro_free(sim->warp[i].coro);
         free(sim->warp[i].copy);
+        sim_unit_free(&sim->warp[i]);
     }
+    free(sim->bulk);
     free(sim->warp);
     free(sim->readers);
     free(sim->cell);
@@ -130,13 +132,29 @@ void sim_allow(Sim *sim, const char *name, const void *base, size_t bytes) {
 
 // --- barriers ----------------------------------------------------------------------------------
 
+void sim_clock_join(uint32_t *into, const uint32_t *from) {
+    for (int a = 0; a < SIM_AGENTS; a++)
+        if (into[a] < from[a])
+            into[a] = from[a];
+}
+
+void sim_block(SimWarp *w, const char *op, int32_t which, bool (*ready)(const SimWarp *w),
+               int64_t wait, uint64_t span) {
+    w->state = WARP_BLOCKED;
+    w->op = op;
+    w->barrier = which;
+    w->ready = ready;
+    w->wait = wait;
+    w->span = span;
+    coro_yield(w->coro);
+}
+
 // All warps of the barrier have come: each now knows what all had done.
 static void barrier_release(Sim *sim, SimBarrier *b) {
     uint32_t joined[SIM_AGENTS] = {0};
     for (int i = 0; i < sim->warps; i++)
-        for (int a = 0; b->arrived >> i & 1 && a < SIM_AGENTS; a++)
-            if (joined[a] < sim->warp[i].clock[a])
-                joined[a] = sim->warp[i].clock[a];
+        if (b->arrived >> i & 1)
+            sim_clock_join(joined, sim->warp[i].clock);
     for (int i = 0; i < sim->warps; i++) {
         if (!(b->arrived >> i & 1))
             continue;
@@ -167,13 +185,12 @@ void sim_barrier(SimWarp *w, int32_t id, int32_t warps, uint64_t span) {
     if (!b->arrived)
         *b = (SimBarrier){.expected = expected, .span = span, .first = w->id};
     b->arrived |= 1u << w->id;
-    w->state = WARP_BLOCKED;
-    w->op = "barrier";
-    w->barrier = id;
-    w->span = span;
-    if (__builtin_popcount(b->arrived) == expected)
+    if (__builtin_popcount(b->arrived) == expected) {
         barrier_release(sim, b);
-    coro_yield(w->coro);
+        coro_yield(w->coro);
+    } else {
+        sim_block(w, "barrier", id, NULL, 0, span);
+    }
 }
 
 // --- scheduler ---------------------------------------------------------------------------------
@@ -181,6 +198,7 @@ void sim_barrier(SimWarp *w, int32_t id, int32_t warps, uint64_t span) {
 static void warp_main(void *arg) {
     SimWarp *w = arg;
     w->sim->entry(w->sim->args, w->sim->program, w->id, w);
+    sim_bulk_end(w);
     w->state = WARP_ENDED;
 }
 
@@ -192,10 +210,16 @@ static void program_begin(Sim *sim, SimEntry *entry, void *const *args, int64_t 
     // Poison that shows when a shadow check was missed.
     memset(sim->shared, 0xff, sim->shared_bytes);
     memset(sim->barrier, 0, sizeof sim->barrier);
+    sim_mbars_begin(sim);
+    sim_bulk_begin(sim);
     for (int i = 0; i < sim->warps; i++) {
         SimWarp *w = &sim->warp[i];
         w->state = WARP_READY;
-        w->commits = w->ncopy = 0;
+        w->commits = w->ncopy = w->bulk_commits = 0;
+        w->ready = NULL;
+        w->mbar = -1;
+        w->regs = sim_regs_at_start(sim);
+        sim_unit_begin(w);
         memset(w->clock, 0, sizeof w->clock);
         w->clock[i] = 1;
         coro_start(w->coro, warp_main, w);
@@ -218,6 +242,8 @@ static void deadlock_report(Sim *sim) {
         sim_place(sim, (uint32_t)w->span, place, sizeof place);
         n += (size_t)snprintf(text + n, sizeof text - n, "; warp %d waits at %s %d%s%s", i, w->op,
                               w->barrier, place[0] ? " at " : "", place);
+        if (n < sizeof text && w->mbar >= 0)
+            n += (size_t)sim_mbar_text(&sim->mbar[w->mbar], text + n, sizeof text - n);
     }
     sim_report_add(sim, span, "deadlock%s", text);
 }
@@ -225,9 +251,15 @@ static void deadlock_report(Sim *sim) {
 // The warp to go on with, or NULL when none can.
 static SimWarp *warp_pick(Sim *sim) {
     uint32_t ready = 0;
-    for (int i = 0; i < sim->warps; i++)
-        if (sim->warp[i].state == WARP_READY)
+    for (int i = 0; i < sim->warps; i++) {
+        SimWarp *w = &sim->warp[i];
+        if (w->state == WARP_BLOCKED && w->ready && w->ready(w)) {
+            w->state = WARP_READY;
+            w->ready = NULL;
+        }
+        if (w->state == WARP_READY)
             ready |= 1u << i;
+    }
     if (!ready)
         return NULL;
     uint32_t skip = (uint32_t)(sim_random(sim) % (unsigned)__builtin_popcount(ready));
@@ -243,14 +275,21 @@ bool sim_run(Sim *sim, SimEntry *entry, void *const *args, int64_t program) {
     int left = sim->warps;
     while (left && !sim->failed) {
         SimWarp *w = warp_pick(sim);
+        if (!w && sim_bulk_force(sim))
+            continue;
         if (!w) {
             deadlock_report(sim);
             break;
         }
-        for (int i = 0; i < sim->warps; i++)
+        for (int i = 0; i < sim->warps; i++) {
             sim_copies_advance(&sim->warp[i]);
-        if (!coro_resume(w->coro))
+            sim_unit_advance(&sim->warp[i]);
+        }
+        sim_bulk_advance(sim);
+        if (!sim->failed && !coro_resume(w->coro))
             left--;
     }
+    if (!sim->failed && sim->nbulk)
+        sim_report_add(sim, sim->bulk[0].span, "the program ends before its bulk copy has come");
     return !sim->failed;
 }

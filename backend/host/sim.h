@@ -88,6 +88,44 @@ void sim_cp_commit(SimWarp *w, uint64_t span);
 // Until at most `pending` of this warp's committed groups are in flight.
 void sim_cp_wait(SimWarp *w, int32_t pending, uint64_t span);
 
+// --- bulk copies, mbarriers, matrix unit of a warp group (sm_90) ---
+
+// A barrier of 8 bytes at `at`; `arrivals` end a phase once all expected bytes have come.
+void sim_mbar_init(SimWarp *w, int32_t at, int32_t arrivals, uint64_t span);
+void sim_mbar_init_fence(SimWarp *w, uint64_t span);
+void sim_mbar_expect(SimWarp *w, int32_t at, int32_t bytes, uint64_t span); // arrives once
+void sim_mbar_arrive(SimWarp *w, int32_t at, uint32_t mask, uint64_t span); // one for each lane
+// Until the phase of this parity is over.
+void sim_mbar_wait(SimWarp *w, int32_t at, int32_t parity, uint64_t span);
+// What the warp has written becomes visible to bulk copies and the matrix unit.
+void sim_fence_async(SimWarp *w, uint64_t span);
+// setmaxnreg: `more` waits until the program's 65536 registers suffice.
+void sim_set_regs(SimWarp *w, int32_t regs, int32_t more, uint64_t span);
+
+// map is an AbiHostMap; at[rank] the first element of the box, innermost first. Elements outside of
+// the tensor are read as 0 and not written.
+void sim_bulk_load(SimWarp *w, const void *map, const int32_t *at, int32_t to, int32_t bar,
+                   uint64_t span);
+void sim_bulk_store(SimWarp *w, const void *map, const int32_t *at, int32_t from, uint64_t span);
+// `bytes` in a row, a multiple of 16.
+void sim_bulk_line(SimWarp *w, const void *from, int32_t bytes, int32_t to, int32_t bar,
+                   uint64_t span);
+void sim_bulk_commit(SimWarp *w, uint64_t span);
+// Until all but `pending` committed groups of stores have read their buffers (and, here, written).
+void sim_bulk_wait(SimWarp *w, int32_t pending, uint64_t span);
+
+enum { SIM_MMA_START = 1, SIM_MMA_REGS = 2, SIM_MMA_TRANS_A = 4, SIM_MMA_TRANS_B = 8 };
+// wgmma.mma_async m64 n k with operands of `dtype`: descriptors as in PTX, or a's fragment in
+// regs[4 * 32]. acc[n / 2 * 32]: the accumulator's registers become marks (NaNs as f32) that stand
+// for them until sim_mma_take.
+void sim_mma_issue(SimWarp *w, int32_t dtype, int32_t n, int32_t k, int32_t flags, uint64_t desc_a,
+                   uint64_t desc_b, const void *regs, void *acc, uint64_t span);
+void sim_mma_fence(SimWarp *w, uint64_t span);
+void sim_mma_commit(SimWarp *w, uint64_t span);
+void sim_mma_wait(SimWarp *w, int32_t pending, uint64_t span);
+// After a wait: marks of finished groups among n registers become values. `all`: every mark must.
+void sim_mma_take(SimWarp *w, int32_t pending, int32_t n, void *acc, int32_t all, uint64_t span);
+
 // Barrier `id` among `warps` warps (0: all).
 void sim_barrier(SimWarp *w, int32_t id, int32_t warps, uint64_t span);
 // Ends the launch with the message; sim_check only when `bad` has a lane.

@@ -5,30 +5,70 @@
 // random moment before that.
 #include "backend/host/sim_impl.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 // --- shadow ------------------------------------------------------------------------------------
 
+static uint32_t *readers_at(Sim *sim, uint32_t at) {
+    return &sim->readers[(size_t)at * READER_KINDS * (size_t)sim->warps];
+}
+
 static SimCell *cell_at(Sim *sim, uint32_t at) {
     SimCell *c = &sim->cell[at];
     if (c->generation != sim->generation) {
         *c = (SimCell){.generation = sim->generation, .writer = AGENT_NONE};
-        memset(&sim->readers[(size_t)at * (size_t)sim->warps], 0,
-               (size_t)sim->warps * sizeof *sim->readers);
+        memset(readers_at(sim, at), 0, READER_KINDS * (size_t)sim->warps * sizeof(uint32_t));
     }
     return c;
 }
 
+// The agent of a place among a byte's readers.
+static int reader_agent(const Sim *sim, int place) {
+    static const int kind[READER_KINDS] = {AGENT_WARP, AGENT_BULK, AGENT_MMA};
+    return kind[place / sim->warps] + place % sim->warps;
+}
+
+static int reader_place(const Sim *sim, int agent) {
+    int kind = agent >= AGENT_MMA ? 2 : agent >= AGENT_BULK ? 1 : 0;
+    return kind * sim->warps + agent % SIM_WARPS_MAX;
+}
+
+// "an unfinished copy of warp 3"; the last word of what it does follows.
+static void agent_text(const Sim *sim, int agent, char *buf, size_t cap) {
+    int warp = agent % SIM_WARPS_MAX;
+    if (agent >= AGENT_MBAR)
+        snprintf(buf, cap, "an unfinished bulk copy, which signals the mbarrier at byte %u,",
+                 sim->mbar[agent - AGENT_MBAR].at);
+    else if (agent >= AGENT_MMA)
+        snprintf(buf, cap, "an unfinished product of warp %d", warp);
+    else if (agent >= AGENT_BULK)
+        snprintf(buf, cap, "an unfinished bulk store of warp %d", warp);
+    else if (agent >= AGENT_COPY)
+        snprintf(buf, cap, "an unfinished copy of warp %d", warp);
+    else
+        snprintf(buf, cap, "warp %d", warp);
+}
+
+// Who makes the access: "", or "a copy of " in front of the warp.
+static const char *access_text(int agent) {
+    return agent >= AGENT_MBAR   ? "a bulk copy of "
+           : agent >= AGENT_MMA  ? "a product of "
+           : agent >= AGENT_BULK ? "a bulk store of "
+           : agent >= AGENT_COPY ? "a copy of "
+                                 : "";
+}
+
 // "a copy of warp 3 writes"
 static void race_fail(SimWarp *w, int lane, uint32_t at, const char *verb, int other,
-                      const char *other_verb, uint32_t other_at, bool copy, uint64_t span) {
-    char place[512];
+                      const char *other_verb, uint32_t other_at, int agent, uint64_t span) {
+    char place[512], who[96];
     sim_place(w->sim, other_at, place, sizeof place);
-    sim_fail(w, span, "shared-memory race: %swarp %d lane %d %s byte %u that %swarp %d %s%s%s",
-             copy ? "a copy of " : "", w->id, lane, verb, at,
-             other >= SIM_WARPS_MAX ? "an unfinished copy of " : "", other % SIM_WARPS_MAX,
-             other_verb, place[0] ? " at " : " before", place);
+    agent_text(w->sim, other, who, sizeof who);
+    sim_fail(w, span, "shared-memory race: %swarp %d lane %d %s byte %u that %s %s%s%s",
+             access_text(agent), w->id, lane, verb, at, who, other_verb,
+             place[0] ? " at " : " before", place);
 }
 
 static void range_check(SimWarp *w, int lane, uint32_t at, uint32_t bytes, const char *what,
@@ -42,42 +82,98 @@ static void range_check(SimWarp *w, int lane, uint32_t at, uint32_t bytes, const
                  w->id, lane, bytes, at);
 }
 
-void sim_shared_read(SimWarp *w, int lane, uint32_t at, uint32_t bytes, uint64_t span) {
+static void mbar_fail(SimWarp *w, int lane, uint32_t at, const char *verb, int agent,
+                      uint64_t span) {
+    sim_fail(w, span, "%swarp %d lane %d %s byte %u, which belongs to an mbarrier",
+             access_text(agent), w->id, lane, verb, at);
+}
+
+// The asynchronous proxy sees a write of threads only behind their fence.
+static void fence_check(SimWarp *w, const SimCell *c, uint32_t at, const char *verb, int agent,
+                        uint64_t span) {
+    if (agent < AGENT_BULK || c->writer >= AGENT_BULK)
+        return;
+    if (w->clock[AGENT_FENCED + c->writer] >= c->write_clock)
+        return;
+    char place[512];
+    sim_place(w->sim, c->write_at, place, sizeof place);
+    sim_fail(w, span,
+             "missing proxy fence: %swarp %d %s byte %u that warp %d wrote%s%s without a "
+             "fence.async after it",
+             access_text(agent), w->id, verb, at, c->writer % SIM_WARPS_MAX, place[0] ? " at " : "",
+             place);
+}
+
+static void shared_read(SimWarp *w, int lane, uint32_t at, uint32_t bytes, uint64_t span, int agent,
+                        uint32_t clock) {
     Sim *sim = w->sim;
     range_check(w, lane, at, bytes, "read", span);
+    int place = reader_place(sim, agent);
     for (uint32_t i = at; i < at + bytes; i++) {
         SimCell *c = cell_at(sim, i);
         if (c->writer == AGENT_NONE)
-            sim_fail(w, span, "uninitialised shared memory: warp %d lane %d reads byte %u", w->id,
-                     lane, i);
+            sim_fail(w, span, "uninitialised shared memory: %swarp %d lane %d reads byte %u",
+                     access_text(agent), w->id, lane, i);
+        if (c->is_mbar)
+            mbar_fail(w, lane, i, "reads", agent, span);
         if (w->clock[c->writer] < c->write_clock)
-            race_fail(w, lane, i, "reads", c->writer,
-                      c->writer >= SIM_WARPS_MAX ? "writes" : "wrote", c->write_at, false, span);
-        sim->readers[(size_t)i * (size_t)sim->warps + (size_t)w->id] = w->clock[w->id];
+            race_fail(w, lane, i, "reads", c->writer, c->writer >= AGENT_COPY ? "writes" : "wrote",
+                      c->write_at, agent, span);
+        fence_check(w, c, i, "reads", agent, span);
+        readers_at(sim, i)[place] = clock;
         c->read_at = (uint32_t)span;
+        c->is_read = true;
     }
+}
+
+void sim_shared_read(SimWarp *w, int lane, uint32_t at, uint32_t bytes, uint64_t span) {
+    shared_read(w, lane, at, bytes, span, w->id, w->clock[w->id]);
+}
+
+void sim_shared_read_async(SimWarp *w, uint32_t at, uint32_t bytes, uint64_t span, int agent,
+                           uint32_t clock) {
+    shared_read(w, 0, at, bytes, span, agent, clock);
+}
+
+static void readers_check(SimWarp *w, int lane, uint32_t at, SimCell *c, int agent, uint64_t span) {
+    Sim *sim = w->sim;
+    uint32_t *readers = readers_at(sim, at);
+    for (int r = 0; r < READER_KINDS * sim->warps; r++) {
+        int by = reader_agent(sim, r);
+        if (w->clock[by] < readers[r])
+            race_fail(w, lane, at, "writes", by, by >= AGENT_COPY ? "reads" : "read", c->read_at,
+                      agent, span);
+        readers[r] = 0;
+    }
+    c->is_read = false;
 }
 
 void sim_shared_write(SimWarp *w, int lane, uint32_t at, uint32_t bytes, uint64_t span, int agent,
                       uint32_t clock) {
     Sim *sim = w->sim;
-    bool copy = agent >= SIM_WARPS_MAX;
     range_check(w, lane, at, bytes, "write", span);
     for (uint32_t i = at; i < at + bytes; i++) {
         SimCell *c = cell_at(sim, i);
-        if (c->writer != AGENT_NONE && w->clock[c->writer] < c->write_clock)
-            race_fail(w, lane, i, "writes", c->writer,
-                      c->writer >= SIM_WARPS_MAX ? "writes" : "wrote", c->write_at, copy, span);
-        uint32_t *readers = &sim->readers[(size_t)i * (size_t)sim->warps];
-        for (int r = 0; r < sim->warps; r++) {
-            if (w->clock[r] < readers[r])
-                race_fail(w, lane, i, "writes", r, "read", c->read_at, copy, span);
-            readers[r] = 0;
+        if (c->is_mbar)
+            mbar_fail(w, lane, i, "writes", agent, span);
+        if (c->writer != AGENT_NONE) {
+            if (w->clock[c->writer] < c->write_clock)
+                race_fail(w, lane, i, "writes", c->writer,
+                          c->writer >= AGENT_COPY ? "writes" : "wrote", c->write_at, agent, span);
+            fence_check(w, c, i, "writes", agent, span);
         }
+        if (c->is_read)
+            readers_check(w, lane, i, c, agent, span);
         c->writer = (uint8_t)agent;
         c->write_clock = clock;
         c->write_at = (uint32_t)span;
     }
+}
+
+void sim_shared_mbar(SimWarp *w, uint32_t at, uint64_t span) {
+    (void)span;
+    for (uint32_t i = at; i < at + 8; i++)
+        cell_at(w->sim, i)->is_mbar = true;
 }
 
 // --- accesses ----------------------------------------------------------------------------------
@@ -146,8 +242,8 @@ void sim_cp_async(SimWarp *w, const int32_t *soff, const void *base, const int64
                      bytes);
         if (valid)
             sim_global_check(w, lane, from, (uint32_t)valid, false, "copy", span);
-        sim_shared_write(w, lane, (uint32_t)soff[lane], (uint32_t)bytes, span,
-                         SIM_WARPS_MAX + w->id, w->commits + 1);
+        sim_shared_write(w, lane, (uint32_t)soff[lane], (uint32_t)bytes, span, AGENT_COPY + w->id,
+                         w->commits + 1);
         if (w->ncopy == w->copy_cap) {
             uint32_t cap = w->copy_cap ? 2 * w->copy_cap : 256;
             SimCopy *grown = realloc(w->copy, cap * sizeof *grown);
@@ -175,7 +271,7 @@ void sim_cp_wait(SimWarp *w, int32_t pending, uint64_t span) {
     for (uint32_t i = w->ncopy; i-- > 0;)
         if (w->copy[i].group < done)
             copy_arrive(w, i);
-    uint32_t *engine = &w->clock[SIM_WARPS_MAX + w->id];
+    uint32_t *engine = &w->clock[AGENT_COPY + w->id];
     if (*engine < done)
         *engine = done;
     // Another place where warps may change.
