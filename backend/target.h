@@ -284,7 +284,9 @@ void if_end(Target *t, IfState *s, int n, const LLVMValueRef *then_values,
 // of the target's own (sqrt excepted all of sqrt .. pow) ---
 Lane arith_generic(Target *t, OpKind kind, uint8_t sub, DType dtype, unsigned flags,
                    const Lane *args);
-Lane arith_random(Target *t, Lane seed, Lane index);      // arith_random.c
+Lane arith_random(Target *t, Lane seed, Lane index); // arith_random.c
+// exp .. pow of f64 scalars; NULL: no such function (math_f64.c)
+LLVMValueRef math_f64(Target *t, OpKind kind, const LLVMValueRef *x);
 Lane arith_cast(Target *t, DType from, DType to, Lane x); // NULL for e4m3, e5m2
 Lane arith_select(Target *t, Lane cond, Lane a, Lane b);
 LLVMValueRef arith_const_like(Target *t, LLVMTypeRef scalar_or_vector,

@@ -75,3 +75,9 @@ Test(compare_kernels, packed_cpu, .timeout = 600) {
 Test(compare_kernels, packed_sim, .timeout = 600) {
     run_cases("packed", "sim");
 }
+Test(compare_kernels, double_cpu, .timeout = 600) {
+    run_cases("double", "cpu");
+}
+Test(compare_kernels, double_sim, .timeout = 600) {
+    run_cases("double", "sim");
+}

@@ -4,7 +4,7 @@
 // Error: at most 2 ulp (tests/host_math.c). exp and exp2 work in f32, erf in f32 (coefficients by
 // N. Juffa, public domain); what would lose bits there (logarithms, pow, tanh, sin, cos) works in
 // f64 with about 1e-12 and is rounded once. sin and cos of huge arguments and everything in f64
-// call the C library lane by lane.
+// call the C library lane by lane; the simulator has the GPU's functions of f64 (math_f64.c).
 #include "backend/host/host_impl.h"
 
 #include <math.h>
@@ -238,6 +238,18 @@ static V by_lane(Math *m, const char *name, int n, const V *x) {
     return r;
 }
 
+// What a GPU computes, one lane after another.
+static V simulated(Math *m, OpKind kind, int n, const V *x) {
+    V r = LLVMGetPoison(m->f64);
+    for (int i = 0; i < m->t->desc->lanes; i++) {
+        V k = LLVMConstInt(target_int(m->t, 32), (unsigned)i, false), args[2] = {0};
+        for (int j = 0; j < n; j++)
+            args[j] = LLVMBuildExtractElement(m->b, x[j], k, "");
+        r = LLVMBuildInsertElement(m->b, r, math_f64(m->t, kind, args), k, "");
+    }
+    return r;
+}
+
 // sin (shift 0) or cos (shift 1) of |x| < 1e6.
 static V sine_core(Math *m, V x, int shift) {
     static const double sine[] = {
@@ -363,6 +375,8 @@ V host_math(Target *t, OpKind kind, DType dtype, const V *args) {
     if (!name)
         return NULL;
     int n = op_info(kind)->nin;
+    if (dtype == DT_F64 && host_is_sim(t) && kind != OP_REM)
+        return simulated(&m, kind, n, args);
     if (dtype == DT_F64)
         return by_lane(&m, name, n, args);
     LLVMTypeRef type;

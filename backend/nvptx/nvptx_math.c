@@ -336,7 +336,7 @@ static V function_f64(Math *m, OpKind kind, V x, V y) {
         V args[3] = {LLVMBuildFNeg(m->b, q, ""), y, x};
         return arith_intrinsic(m->t, "llvm.fma", f64, 3, args);
     }
-    return NULL;
+    return math_f64(m->t, kind, (V[]){x, y});
 }
 
 Lane nvptx_arith(Target *t, OpKind kind, uint8_t sub, DType dtype, unsigned flags,
