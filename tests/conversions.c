@@ -3,7 +3,7 @@
 // and rounds or truncates by shifts. Nothing here uses lang/base/numeric.c.
 //
 // Inputs: every number of the types of 4, 8 and 16 bits; of the wider ones those at which the
-// narrower ones round (each number, each half way point between two, the neighbours of both), the
+// narrower ones round (numbers, half way points between two, the neighbours of both), the
 // ends of the integers, infinities, NaN, subnormal numbers and random ones.
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -204,8 +204,8 @@ static void put_around(Inputs *in, uint64_t code) {
         put(in, code + d - 1);
 }
 
-// Where the small float type s rounds: around the middle of each two numbers (of f16 and bf16 the
-// odd and the even ones by turns), and a number itself. Signs alternate.
+// Where the small float type s rounds: around the middle of each two numbers (of f16 and bf16 of
+// one pair in seven), and a number itself. Signs alternate.
 static void put_roundings(Inputs *in, const Type *s) {
     uint64_t step = s->bits == 16 ? 7 : 1; // odd and even numbers by turns
     for (uint64_t c = 0; c <= s->max; c += step) {
