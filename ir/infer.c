@@ -1,6 +1,7 @@
 // The type rules of ops.def: what a row says about its operands and what type its results have.
 //
-// Input: an op with its operands in place. Output: the type of one result, or the reason why the
+// Input: an op whose form verify_op.c has checked: the number of operands that its row says, the
+// memories that its form has. Output: the type of one result, or the reason why the
 // operands do not fit. Layouts are not part of the rules (pass `layouts` and its verifier own
 // them).
 #include "ir/ir_impl.h"
@@ -38,33 +39,45 @@ static DType declared(const Op *op, int i) {
     return op->res && op->res[i] ? op->res[i]->type.dtype : DT_NONE;
 }
 
+// What the elements of the operands may be.
+static bool dtypes_allowed(TypeRule rule, const Op *op, const char **why) {
+    for (int j = 0; j < op->nin; j++) {
+        DType t = op->in[j]->type.dtype;
+        if (rule == RULE_FLOAT && !dtype_is_float(t))
+            return refuse(why, "the operands are not floats");
+        if (rule == RULE_BITS && dtype_is_float(t))
+            return refuse(why, "the operands are floats");
+        if (rule == RULE_SHIFT && !dtype_is_integer(t))
+            return refuse(why, "shifts are of integers");
+        if (rule == RULE_RAND && !dtype_is_integer(t))
+            return refuse(why, "a seed or counter is not an integer");
+    }
+    return true;
+}
+
 static bool infer_elementwise(const Op *op, int i, Type *out, const char **why) {
-    if (op->nin == 0)
-        return refuse(why, "operands are missing");
     TypeRule rule = op_info(op->kind)->rule;
     bool select = rule == RULE_SELECT;
     if (select && (op->nin != 3 || op->in[0]->type.dtype != DT_BOOL))
         return refuse(why, "the condition is not a bool");
-    if (rule == RULE_SAME || rule == RULE_CMP || select)
-        if (!same_dtypes(op, select, op->nin, why))
-            return false;
-    if (rule == RULE_SHIFT)
-        for (int j = 0; j < op->nin; j++)
-            if (!dtype_is_integer(op->in[j]->type.dtype))
-                return refuse(why, "shifts are of integers");
+    bool same = rule == RULE_SAME || rule == RULE_FLOAT || rule == RULE_BITS || rule == RULE_CMP;
+    if ((same || select) && !same_dtypes(op, select, op->nin, why))
+        return false;
+    if (!dtypes_allowed(rule, op, why))
+        return false;
     out->dtype = op->in[select]->type.dtype;
     if (rule == RULE_CMP)
         out->dtype = DT_BOOL;
-    if (rule == RULE_CAST)
+    if (rule == RULE_CAST || rule == RULE_BITCAST)
         out->dtype = declared(op, i);
+    if (rule == RULE_BITCAST && dtype_bits(out->dtype) != dtype_bits(op->in[0]->type.dtype))
+        return refuse(why, "a bitcast keeps the number of bits");
     if (rule == RULE_RAND)
         out->dtype = DT_U32;
     return union_axes(op, 0, op->nin, out, why);
 }
 
 static bool infer_along(const Op *op, Type *out, const char **why) {
-    if (op->nin != 1)
-        return refuse(why, "one operand is needed");
     Type x = op->in[0]->type;
     AxisSet along = bracket_axes(op);
     if (op->naxes == 0 || along.n != op->naxes || !axes_subset(along, x.axes))
@@ -129,6 +142,10 @@ static bool infer_dot(const Op *op, int i, Type *out, const char **why) {
     AxisSet along = bracket_axes(op);
     if (op->naxes == 0 || along.n != op->naxes)
         return refuse(why, "axes are missing");
+    bool is_float = dtype_is_float(op->in[0]->type.dtype);
+    for (int j = 1; j < op->nin; j++)
+        if (dtype_is_float(op->in[j]->type.dtype) != is_float)
+            return refuse(why, "operands are floats and integers");
     if (!union_axes(op, 0, 2, out, why))
         return false;
     if (!axes_subset(along, axes_intersect(op->in[0]->type.axes, op->in[1]->type.axes)))
@@ -139,6 +156,8 @@ static bool infer_dot(const Op *op, int i, Type *out, const char **why) {
     if (op->nin == 3 && !union_axes(op, 2, 3, out, why))
         return false;
     out->dtype = op->nin == 3 ? op->in[2]->type.dtype : declared(op, i);
+    if (dtype_is_float(out->dtype) != is_float)
+        return refuse(why, "operands are floats and the result is not, or the reverse");
     return true;
 }
 
@@ -161,8 +180,6 @@ static bool infer_take(const Op *op, Type *out, const char **why) {
 
 static bool infer_load(const Op *op, Type *out, const char **why) {
     const MemRef *r = &op->mem[0];
-    if (op->nmem != 1)
-        return refuse(why, "a tensor is needed");
     out->dtype = r->mem->dtype;
     if (op->has_else && op->in[op->nin - 1]->type.dtype != out->dtype)
         return refuse(why, "the fill has another type");
@@ -171,22 +188,7 @@ static bool infer_load(const Op *op, Type *out, const char **why) {
     return union_axes(op, r->first, r->first + r->nidx, out, why);
 }
 
-static bool infer_get(const Op *op, Type *out, const char **why) {
-    if (op->nmem != 1 || op->mem[0].mem->kind != MEM_BUF)
-        return refuse(why, "a buffer is needed");
-    const MemRef *r = &op->mem[0];
-    out->dtype = r->mem->dtype;
-    for (int i = 0; i < r->mem->axes.n; i++) {
-        uint16_t id = r->mem->axes.id[i];
-        for (int j = 0; j < r->nrename; j++)
-            if (r->rename[j].from == id)
-                id = r->rename[j].to;
-        axes_add(&out->axes, id);
-    }
-    return true;
-}
-
-static AxisSet slot_axes(const MemRef *r) {
+AxisSet memref_axes(const MemRef *r) {
     AxisSet s = {0};
     for (int i = 0; i < r->mem->axes.n; i++) {
         uint16_t id = r->mem->axes.id[i];
@@ -198,13 +200,17 @@ static AxisSet slot_axes(const MemRef *r) {
     return s;
 }
 
+static bool infer_get(const Op *op, Type *out) {
+    out->dtype = op->mem[0].mem->dtype;
+    out->axes = memref_axes(&op->mem[0]);
+    return true;
+}
+
 static bool infer_mma(const Op *op, int i, Type *out, const char **why) {
     MmaParts m = op_mma_parts(op);
     AxisSet along = bracket_axes(op), a = {0}, b = {0};
-    if (!m.b || m.b->mem->kind != MEM_BUF || (m.a_ref && m.a_ref->mem->kind != MEM_BUF))
-        return refuse(why, "an operand is not a buffer");
-    a = m.a ? m.a->type.axes : slot_axes(m.a_ref);
-    b = slot_axes(m.b);
+    a = m.a ? m.a->type.axes : memref_axes(m.a_ref);
+    b = memref_axes(m.b);
     if (op->naxes == 0 || along.n != op->naxes)
         return refuse(why, "axes are missing");
     if (!axes_subset(along, axes_intersect(a, b)))
@@ -224,8 +230,6 @@ static bool infer_inside(const Op *op, Type *out, const char **why) {
         out->axes = axes_of(op->axes[0]);
         return true;
     }
-    if (op->nmem != 1)
-        return refuse(why, "an axis or a tensor is needed");
     return union_axes(op, op->mem[0].first, op->mem[0].first + op->mem[0].nidx, out, why);
 }
 
@@ -248,10 +252,13 @@ bool op_infer(const Kernel *k, const Op *op, int i, Type *out, const char **why)
     case RULE_INSIDE:
         return infer_inside(op, out, why);
     case RULE_SAME:
+    case RULE_FLOAT:
+    case RULE_BITS:
     case RULE_SELECT:
     case RULE_SHIFT:
     case RULE_CMP:
     case RULE_CAST:
+    case RULE_BITCAST:
     case RULE_RAND:
         return infer_elementwise(op, i, out, why);
     case RULE_TAKE:
@@ -272,17 +279,15 @@ bool op_infer(const Kernel *k, const Op *op, int i, Type *out, const char **why)
     case RULE_LOAD:
         return infer_load(op, out, why);
     case RULE_CONVERT:
-        if (op->nin != 1)
-            return refuse(why, "one operand is needed");
         out->dtype = op->in[0]->type.dtype;
         out->axes = op->in[0]->type.axes;
         return true;
     case RULE_GET:
-        return infer_get(op, out, why);
+        return infer_get(op, out);
     case RULE_MMA:
         return infer_mma(op, i, out, why);
     case RULE_MMA_WAIT:
-        if (op->nin != 1 || !op->in[0]->type.is_async)
+        if (!op->in[0]->type.is_async)
             return refuse(why, "an async value is needed");
         *out = op->in[0]->type;
         out->layout = NULL;

@@ -266,10 +266,13 @@ typedef enum TypeRule {
     RULE_BOOL,
     RULE_INSIDE,
     RULE_SAME,   // all operands and the result have one dtype; axes = union
+    RULE_FLOAT,  // as SAME, of floats
+    RULE_BITS,   // as SAME, of integers or bool
     RULE_SELECT, // bool, then two of the result's dtype
     RULE_SHIFT,  // as SAME, but the shift count may be any integer type
     RULE_CMP,
     RULE_CAST,
+    RULE_BITCAST, // the declared dtype, of as many bits
     RULE_RAND,
     RULE_TAKE,
     RULE_REDUCE,

@@ -51,6 +51,8 @@ Param *param_new(Kernel *k, ParamKind kind, const char *name);
 Region *region_new(Kernel *k, Op *owner);
 void op_insert(Builder *b, Op *op);
 // The type that the row's rule gives result `i`; false with a reason when the operands break it.
+// The axes that a reference to a buffer walks: its own, renamed.
+AxisSet memref_axes(const MemRef *r);
 bool op_infer(const Kernel *k, const Op *op, int i, Type *out, const char **why);
 // The kernel's axes in order of their declarations in the text. Passes declare axes in other places
 // than the order of ids says; the text must not show it, or it would read back as another text.

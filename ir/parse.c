@@ -366,6 +366,8 @@ static void check_shape(Parser *p, const OpDraft *d) {
         fits &= d->mems.data[i].nidx == 0 && d->mems.data[i].pos < 0;
     fits &= !d->init.has_else || shapes[form].has_else;
     fits &= !d->init.has_stop || form == FORM_YIELD;
+    if (form == FORM_TAKE)
+        fits &= d->in.len == 1 + d->axes.len + d->init.has_else;
     uint32_t bound = 0;
     for (uint32_t i = 0; i < d->binders.len; i++)
         bound += d->binders.data[i].has_step ? 3 : 2;

@@ -86,16 +86,24 @@ static bool prints_regions(const Printer *p, const Op *op) {
     return !(p->opts.plan && op->kind == OP_LAUNCH);
 }
 
-static void use_layouts(Printer *p, const Region *r) {
+static void use_arg_layouts(Printer *p, const Region *r) {
     for (int i = 0; i < r->narg; i++)
         if (r->arg[i]->type.layout)
             use_layout(p, r->arg[i]->type.layout);
+}
+
+static void use_op_layouts(Printer *p, const Op *op) {
+    if (op->def_mem && op->def_mem->layout)
+        use_layout(p, op->def_mem->layout);
+    for (int i = 0; i < op->nres; i++)
+        if (op->res[i]->type.layout)
+            use_layout(p, op->res[i]->type.layout);
+}
+
+static void use_layouts(Printer *p, const Region *r) {
+    use_arg_layouts(p, r);
     for (const Op *op = r->first; op; op = op->next) {
-        if (op->def_mem && op->def_mem->layout)
-            use_layout(p, op->def_mem->layout);
-        for (int i = 0; i < op->nres; i++)
-            if (op->res[i]->type.layout)
-                use_layout(p, op->res[i]->type.layout);
+        use_op_layouts(p, op);
         for (int i = 0; prints_regions(p, op) && i < op->nregion; i++)
             use_layouts(p, op->region[i]);
     }
@@ -701,6 +709,9 @@ const char *op_text(Arena *arena, const Kernel *k, const Op *op) {
     Printer p = {.t = {.arena = arena}, .module = k->module};
     set_kernel(&p, k);
     text_reserve(&p.t, 64);
+    use_op_layouts(&p, op);
+    if (op->nregion)
+        use_arg_layouts(&p, op->region[0]);
     put_header(&p, op);
     return p.t.data;
 }

@@ -82,18 +82,6 @@ static bool buffer_ref(Verify *v, const Op *op, const MemRef *r) {
     return true;
 }
 
-static AxisSet buffer_axes(const MemRef *r) {
-    AxisSet s = {0};
-    for (int i = 0; i < r->mem->axes.n; i++) {
-        uint16_t id = r->mem->axes.id[i];
-        for (int j = 0; j < r->nrename; j++)
-            if (r->rename[j].from == id)
-                id = r->rename[j].to;
-        axes_add(&s, id);
-    }
-    return s;
-}
-
 static AxisSet index_axes(const Op *op, const MemRef *r) {
     AxisSet s = {0};
     for (int i = 0; i < r->nidx; i++)
@@ -127,8 +115,8 @@ static bool shape(Verify *v, const Op *op, int nmem, bool tensor, bool index) {
 }
 
 static bool check_store(Verify *v, const Op *op) {
-    if (op->nin == 0 || !shape(v, op, 1, true, true))
-        return verify_fail(v, "a tensor and a value are expected");
+    if (!shape(v, op, 1, true, true))
+        return false;
     const MemRef *r = &op->mem[0];
     bool compares = op->kind == OP_ATOMIC && op->sub == ATOMIC_CAS;
     if (op->nin != r->nidx + 1 + compares || r->first != 0)
@@ -138,6 +126,9 @@ static bool check_store(Verify *v, const Op *op) {
         return verify_fail(v, "@%s holds %s", r->mem->name, dtype_name(r->mem->dtype));
     if (compares && !axes_subset(op->in[r->nidx]->type.axes, index_axes(op, r)))
         return verify_fail(v, "the expected value has an axis that no index has");
+    bool bits = op->sub == ATOMIC_AND || op->sub == ATOMIC_OR || op->sub == ATOMIC_XOR;
+    if (op->kind == OP_ATOMIC && bits && dtype_is_float(r->mem->dtype))
+        return verify_fail(v, "@%s holds floats", r->mem->name);
     bool may_reduce = op->kind == OP_ATOMIC && op->sub != ATOMIC_XCHG && !compares;
     if (x->type.dtype != r->mem->dtype)
         return verify_fail(v, "@%s holds %s", r->mem->name, dtype_name(r->mem->dtype));
@@ -166,9 +157,16 @@ static bool check_get_put(Verify *v, const Op *op, bool put) {
     if (!put)
         return true;
     const Value *x = op->in[op->nin - 1];
-    if (x->type.dtype != r->mem->dtype || !axes_subset(x->type.axes, buffer_axes(r)))
+    if (x->type.dtype != r->mem->dtype || !axes_subset(x->type.axes, memref_axes(r)))
         return verify_fail(v, "@%s holds another type", r->mem->name);
     return true;
+}
+
+static bool chan_has(const Mem *chan, const Mem *buf) {
+    for (int i = 0; i < chan->nbufs; i++)
+        if (chan->bufs[i] == buf)
+            return true;
+    return false;
 }
 
 static bool check_copy(Verify *v, const Op *op) {
@@ -183,13 +181,17 @@ static bool check_copy(Verify *v, const Op *op) {
         return false;
     if (t->mem->dtype != b->mem->dtype)
         return verify_fail(v, "@%s and @%s hold different types", t->mem->name, b->mem->name);
-    if (!axes_subset(index_axes(op, t), buffer_axes(b)))
+    if (!axes_subset(index_axes(op, t), memref_axes(b)))
         return verify_fail(v, "an index has an axis that @%s lacks", b->mem->name);
     if (!in && t->mem->kind == MEM_PARAM && t->mem->mode == MODE_IN)
         return verify_fail(v, "@%s is only read", t->mem->name);
     if (op->nmem == 3 && op->mem[2].mem->kind != MEM_CHAN)
         return verify_fail(v, "@%s is not a channel", op->mem[2].mem->name);
-    return true;
+    if (op->nmem == 3 && !chan_has(op->mem[2].mem, b->mem))
+        return verify_fail(v, "@%s is not a buffer of @%s", b->mem->name, op->mem[2].mem->name);
+    if (op->nmem == 3 && !in)
+        return verify_fail(v, "a copy from a buffer signals no channel");
+    return op->nin == t->nidx + (b->pos >= 0) || verify_fail(v, "operands that nothing takes");
 }
 
 static bool check_chan(Verify *v, const Op *op) {
@@ -335,10 +337,8 @@ static bool check_form(Verify *v, const Op *op) {
     case FORM_ALONG:
     case FORM_FOLD:
     case FORM_DOT:
-        return true; // by the type rule
     case FORM_TAKE:
-        return op->nin == 1 + op->naxes + op->has_else ||
-               verify_fail(v, "one index per axis is expected");
+        return true; // by the type rule
     case FORM_AXISREF:
         return check_axisref(v, op);
     case FORM_INSIDE:
@@ -454,8 +454,26 @@ static bool check_stage(Verify *v, const Op *op) {
     return true;
 }
 
+// What a reduction leaves is a slice of its operand, what keeps the axes keeps the layout.
+static bool check_layouts_along(Verify *v, const Op *op) {
+    TypeRule rule = op_info(op->kind)->rule;
+    const Layout *full = op->nin ? op->in[0]->type.layout : NULL;
+    bool reduces = rule == RULE_REDUCE || rule == RULE_ARGREDUCE;
+    bool keeps = rule == RULE_SCAN || rule == RULE_SORT;
+    for (int i = 0; full && (reduces || keeps) && i < op->nres; i++) {
+        const Layout *have = op->res[i]->type.layout;
+        if (keeps && have != full)
+            return verify_fail(v, "the result has another layout than the operand");
+        if (reduces && have && !layout_is_slice(full, have))
+            return verify_fail(v, "the layout of the result is not a slice of the operand's");
+    }
+    return true;
+}
+
 // Operands of elementwise ops are slices of the result; iotas and constants take any layout.
 static bool check_layouts(Verify *v, const Op *op) {
+    if (v->module->stage == STAGE_PLACED && !check_layouts_along(v, op))
+        return false;
     if (v->module->stage != STAGE_PLACED || !op_has(op->kind, TRAIT_ELEMENTWISE) || op->nres != 1)
         return true;
     const Layout *full = op->res[0]->type.layout;
