@@ -354,6 +354,8 @@ static Val dispatch(Fe *fe, BuiltinCall *c) {
         return builtin_sort(fe, c);
     case FAMILY_TOPK:
         return builtin_topk(fe, c);
+    case FAMILY_EXPAND24:
+        return builtin_expand24(fe, c);
     case FAMILY_DOT:
         return builtin_dot(fe, c);
     case FAMILY_WINDOW:
@@ -378,10 +380,8 @@ static Val dispatch(Fe *fe, BuiltinCall *c) {
         return builtin_assert(fe, c, true);
     case FAMILY_PRINT:
         return builtin_print(fe, c);
-    case FAMILY_LATER:
-        break;
     }
-    return fe_unsupported(fe, c->e->span, arena_printf(fe->arena, "`%s`", c->row->name));
+    return val_poison();
 }
 
 /* The last argument of a product may be `precision = word`. */
@@ -409,8 +409,6 @@ Val builtin_call(Fe *fe, const Expr *e) {
         return val_poison();
     BuiltinCall c = {
         .id = (BuiltinId)id, .row = &builtins[id], .e = e, .n = e->call.args.len, .hint = hint};
-    if (c.row->family == FAMILY_LATER)
-        return dispatch(fe, &c);
     if (!call_precision(fe, &c))
         return val_poison();
     if (!check_shape(fe, &c))

@@ -21,6 +21,7 @@ typedef enum Family {
     FAMILY_FOLD,
     FAMILY_SORT,
     FAMILY_TOPK,
+    FAMILY_EXPAND24,
     FAMILY_DOT,
     FAMILY_WINDOW,
     FAMILY_INSIDE,
@@ -32,8 +33,7 @@ typedef enum Family {
     FAMILY_ATOMIC_CAS,
     FAMILY_ASSERT,
     FAMILY_STATIC_ASSERT,
-    FAMILY_PRINT,
-    FAMILY_LATER
+    FAMILY_PRINT
 } Family;
 
 typedef enum Brackets { BRACKETS_NO, BRACKETS_YES, BRACKETS_ANY } Brackets;
@@ -101,6 +101,7 @@ Val builtin_arg(Fe *fe, BuiltinCall *c);
 Val builtin_scan(Fe *fe, BuiltinCall *c);
 Val builtin_sort(Fe *fe, BuiltinCall *c);
 Val builtin_topk(Fe *fe, BuiltinCall *c); /* and histogram */
+Val builtin_expand24(Fe *fe, BuiltinCall *c);
 /* The argument as a tile that has the first n of the named axes; false after a report. */
 bool along_value(Fe *fe, BuiltinCall *c, int n, Val *out);
 Val builtin_dot(Fe *fe, BuiltinCall *c);

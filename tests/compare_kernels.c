@@ -81,3 +81,9 @@ Test(compare_kernels, double_cpu, .timeout = 600) {
 Test(compare_kernels, double_sim, .timeout = 600) {
     run_cases("double", "sim");
 }
+Test(compare_kernels, sparse_cpu, .timeout = 600) {
+    run_cases("sparse", "cpu");
+}
+Test(compare_kernels, sparse_sim, .timeout = 600) {
+    run_cases("sparse", "sim");
+}
