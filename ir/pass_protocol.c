@@ -5,14 +5,18 @@
 // nothing but positions, so the proof is by execution: the body of each launch is walked with the
 // positions as numbers, loops of unknown length several times (0, 1, 2, the ring's size and once
 // round it and more), and each op is checked against the state of the slots.
-//   C1  a position is used by one acquire..commit and one wait..release, in order, and counts up by
-//   1 C2  copies into a buffer lie between acquire and commit and fill each buffer once; gets lie
-//   between wait and release C4  in group mode, the wait's `pending` leaves no needed group in
-//   flight C5  roles: as many fills as reads, whatever the loops' lengths R1  a slot is refilled
-//   only after the release of what it held
+//   C1  a position is used by one acquire..commit and one wait..release, in order, and counts up
+//       by 1
+//   C2  copies into a buffer lie between acquire and commit and fill each buffer once; gets lie
+//       between wait and release
+//   C4  in group mode, the wait's `pending` leaves no needed group in flight
+//   C5  roles: as many fills as reads, whatever the loops' lengths
+//   C6  nothing waits for what nobody fills; no fill is left unread where a ring starts again
+//   R1  a slot is refilled only after the release of what it held
+// Rules F1 to F3, fences before asynchronous accesses: protocol_fences.c.
 #include <string.h>
 
-#include "ir/pass.h"
+#include "ir/protocol.h"
 
 enum { CHANNELS_MAX = 16, BUFS_MAX = 8, STAGES_MAX = 64 };
 
@@ -269,6 +273,8 @@ static void walk_launch(void *user, Op *op) {
         w->nchan = 0;
         walk_region(w, op->region[0]);
     }
+    if (!w->failed && !protocol_fences(w->ctx, w->k, op))
+        w->failed = true;
 }
 
 bool pass_protocol(PassCtx *ctx, Kernel *k) {

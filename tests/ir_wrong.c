@@ -156,5 +156,39 @@ Test(ir_wrong, messages) {
         snprintf(call, sizeof call, ", \"%s\",", rules[i]);
         cr_expect(check_source("ir/pass_protocol.c", call, true) > 0);
     }
+    static const char *const fences[] = {"F1", "F2", "F3"};
+    for (size_t i = 0; i < sizeof fences / sizeof *fences; i++) {
+        char call[16];
+        snprintf(call, sizeof call, ", \"%s\",", fences[i]);
+        cr_expect(check_source("ir/protocol_fences.c", call, true) > 0);
+    }
     arena_free(kept);
+}
+
+// The proof accepts what is right: a kernel with roles, and the examples of the ops.
+static CorpusGot right(Arena *arena, const char *title, const char *text) {
+    const char *error = NULL;
+    Module *m = ir_parse(arena, interner_new(arena), text, strlen(text), &error);
+    cr_assert(m, "%s: %s", title, error);
+    Diags *diags = diags_new(arena, source_map_new(arena), NULL);
+    PassOptions options = {0};
+    PassCtx ctx = {.module = m, .options = &options, .scratch = arena, .diags = diags};
+    bool ok = pass_protocol(&ctx, m->kernel[0]);
+    cr_expect(ok, "%s: %s", title, ok ? "" : diag_message(diags_at(diags, 0)));
+    return (CorpusGot){NULL, NULL};
+}
+
+Test(ir_wrong, accepted) {
+    Arena *arena = arena_new("test");
+    right(arena, "linear_gelu", corpus_read(arena, "tests/corpus/placed/linear_gelu_sm90a.tir"));
+    int count = 0;
+    for (char *rest = corpus_cut(corpus_read(arena, "tests/corpus/ir/placed.txt"), "=== "); rest;) {
+        char *title = rest, *text = corpus_cut(title, "\n");
+        rest = corpus_cut(text, "\n=== ");
+        corpus_cut(text, "\n---\n");
+        right(arena, title, text);
+        count++;
+    }
+    cr_expect(count > 10);
+    arena_free(arena);
 }
