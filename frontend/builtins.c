@@ -275,6 +275,22 @@ static bool check_shape(Fe *fe, BuiltinCall *c) {
     return false;
 }
 
+static bool check_names(Fe *fe, BuiltinCall *c) {
+    for (uint32_t i = 0; i < c->n; i++) {
+        const Arg *arg = &c->e->call.args.data[i];
+        if (!arg->name.text)
+            continue;
+        Diag *d = fe_error(fe, DIAG_ARGUMENT_COUNT, arg->span, "`%s` has no parameter `%s`",
+                           c->row->name, arg->name.text);
+        if (c->row->family == FAMILY_DOT)
+            diag_hint(fe->diags, d, "what has a name is `precision = ...`, as the last argument");
+        else
+            diag_hint(fe->diags, d, "it is built in: write its arguments without names");
+        return false;
+    }
+    return true;
+}
+
 static bool call_axes(Fe *fe, BuiltinCall *c) {
     bool ok = true;
     c->axes = axes_none();
@@ -411,14 +427,8 @@ Val builtin_call(Fe *fe, const Expr *e) {
         .id = (BuiltinId)id, .row = &builtins[id], .e = e, .n = e->call.args.len, .hint = hint};
     if (!call_precision(fe, &c))
         return val_poison();
-    if (!check_shape(fe, &c))
+    if (!check_names(fe, &c) || !check_shape(fe, &c))
         return val_poison();
-    for (uint32_t i = 0; i < c.n; i++)
-        if (e->call.args.data[i].name.text) {
-            fe_error(fe, DIAG_ARGUMENT_COUNT, e->call.args.data[i].span,
-                     "`%s` is built in and has no named parameters", c.row->name);
-            return val_poison();
-        }
     bool debugs = c.row->family == FAMILY_ASSERT || c.row->family == FAMILY_PRINT;
     Program program = {0};
     if (debugs)

@@ -327,10 +327,10 @@ static bool generics_known(Fe *fe, const Decl *fn, Span span) {
         const Generic *g = &fn->fn.generics.data[i];
         if (g->kind == GENERIC_TYPE)
             continue;
-        fe_error(
-            fe, DIAG_UNSUPPORTED, span,
-            "`%s` has the generic value `%s`: not supported yet in a `fn`; make it a parameter",
-            fn->name.text, g->name.text);
+        fe_error(fe, DIAG_UNSUPPORTED, span,
+                 "`%s` has the generic value `%s`: a `fn` has generics of types only; make it a "
+                 "parameter",
+                 fn->name.text, g->name.text);
         return false;
     }
     return true;

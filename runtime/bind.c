@@ -381,11 +381,11 @@ static void solve_dims(Frame *f) {
     while (changed) {
         changed = false;
         for (int i = 0; i < k->nequation; i++) {
-            const Equation *e = &k->equation[i];
-            int64_t value;
-            if (f->dim[e->dim] < 0 && bind_evaluate(f, e->value, &value) && value >= 0) {
-                f->dim[e->dim] = value;
-                f->bound_by[e->dim] = (BoundBy){-1, 0};
+            int dim;
+            int64_t size;
+            if (bind_solve(f, &k->equation[i], &dim, &size)) {
+                f->dim[dim] = size;
+                f->bound_by[dim] = (BoundBy){-1, 0};
                 changed = true;
             }
         }

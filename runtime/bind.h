@@ -47,5 +47,8 @@ FuseRtStatus bind_values(Frame *f, DLDevice device, const char *device_name, boo
 FuseRtStatus bind_overlap(const Frame *f);
 // The value of an expression over bound dims and scalars; false where something in it is unknown.
 bool bind_evaluate(const Frame *f, const Value *v, int64_t *out);
+// The size of the one dim of an equation that is not bound yet, *dim; false where there is not one,
+// or no size makes both sides equal.
+bool bind_solve(const Frame *f, const Equation *e, int *dim, int64_t *value);
 
 #endif

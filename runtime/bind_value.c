@@ -3,7 +3,7 @@
 #include "ir/eval.h"
 #include "runtime/bind.h"
 
-enum { DEPTH_MAX = 64, STEPS_MAX = 4096 };
+enum { DEPTH_MAX = 64, STEPS_MAX = 4096, EQUATION_DEPTH = 12 };
 
 static bool evaluate(const Frame *f, const Value *v, int depth, int *steps, Scalar *out);
 
@@ -86,4 +86,69 @@ bool bind_evaluate(const Frame *f, const Value *v, int64_t *out) {
         return false;
     *out = s.u.i;
     return true;
+}
+
+// --- equations ---
+
+// factor * dim + constant; dim -1: a number.
+typedef struct Linear {
+    int dim;
+    int64_t factor, constant;
+} Linear;
+
+static bool linear_of(const Frame *f, const Value *v, int depth, Linear *out);
+
+// a + sign * b
+static bool linear_sum(const Linear *a, const Linear *b, int64_t sign, Linear *out) {
+    if (a->dim >= 0 && b->dim >= 0 && a->dim != b->dim)
+        return false;
+    int64_t factor, constant;
+    bool wrong = __builtin_mul_overflow(b->factor, sign, &factor) |
+                 __builtin_mul_overflow(b->constant, sign, &constant);
+    out->dim = a->dim >= 0 ? a->dim : b->dim;
+    return !(wrong | __builtin_add_overflow(a->factor, factor, &out->factor) |
+             __builtin_add_overflow(a->constant, constant, &out->constant));
+}
+
+static bool linear_product(const Linear *a, const Linear *b, Linear *out) {
+    if (a->dim >= 0 && b->dim >= 0)
+        return false;
+    const Linear *x = a->dim >= 0 ? a : b, *number = x == a ? b : a;
+    out->dim = x->dim;
+    return !(__builtin_mul_overflow(x->factor, number->constant, &out->factor) |
+             __builtin_mul_overflow(x->constant, number->constant, &out->constant));
+}
+
+static bool linear_op(const Frame *f, const Op *op, int depth, Linear *out) {
+    bool sum = op->kind == OP_ADD || op->kind == OP_SUB;
+    Linear a, b;
+    if (!(sum || op->kind == OP_MUL) || !linear_of(f, op->in[0], depth + 1, &a) ||
+        !linear_of(f, op->in[1], depth + 1, &b))
+        return false;
+    return sum ? linear_sum(&a, &b, op->kind == OP_ADD ? 1 : -1, out) : linear_product(&a, &b, out);
+}
+
+static bool linear_of(const Frame *f, const Value *v, int depth, Linear *out) {
+    *out = (Linear){.dim = -1};
+    if (bind_evaluate(f, v, &out->constant))
+        return true;
+    for (int i = 0; i < f->instance->ndim; i++) {
+        if (f->instance->dim[i].value != v)
+            continue;
+        *out = (Linear){.dim = i, .factor = 1};
+        return true;
+    }
+    return v->kind == VALUE_OP && depth < EQUATION_DEPTH && linear_op(f, v->def, depth, out);
+}
+
+bool bind_solve(const Frame *f, const Equation *e, int *dim, int64_t *value) {
+    Linear left, right, zero;
+    if (!linear_of(f, e->left, 0, &left) || !linear_of(f, e->right, 0, &right) ||
+        !linear_sum(&left, &right, -1, &zero) || zero.dim < 0 || zero.factor == 0 ||
+        zero.constant == INT64_MIN)
+        return false;
+    bool exact = zero.factor == -1 || zero.constant % zero.factor == 0;
+    *dim = zero.dim;
+    *value = exact ? -zero.constant / zero.factor : -1;
+    return *value >= 0;
 }

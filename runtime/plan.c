@@ -111,20 +111,13 @@ static void read_params(Arena *arena, Instance *k) {
 
 // --- equations ---
 
-static void add_equation(Instance *k, const Value *dim, const Value *value) {
-    int at = find_dim(k, dim);
-    if (at >= 0 && value->kind != VALUE_IOTA)
-        k->equation[k->nequation++] = (Equation){(uint16_t)at, value};
-}
-
-// Both sides of dim == value, and of every such condition in a conjunction.
+// left == right, and every such condition in a conjunction.
 static void read_condition(Instance *k, const Value *cond, int most) {
     const Op *op = cond->kind == VALUE_OP ? cond->def : NULL;
-    if (!op || k->nequation + 2 > most)
+    if (!op || k->nequation == most)
         return;
     if (op->kind == OP_CMP && op->sub == CMP_EQ) {
-        add_equation(k, op->in[0], op->in[1]);
-        add_equation(k, op->in[1], op->in[0]);
+        k->equation[k->nequation++] = (Equation){op->in[0], op->in[1]};
     } else if (op->kind == OP_AND) {
         read_condition(k, op->in[0], most);
         read_condition(k, op->in[1], most);

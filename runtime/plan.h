@@ -144,10 +144,10 @@ typedef struct PlanParam {
     Reg dflt;           // where shown.has_default
 } PlanParam;
 
-// `require` of the form dim == value: defines a dim that no argument carries.
+// `require` of the form left == right: defines a dim that no argument carries, if it is linear in
+// it.
 typedef struct Equation {
-    uint16_t dim;
-    const Value *value;
+    const Value *left, *right;
 } Equation;
 
 typedef struct Instance {

@@ -87,3 +87,9 @@ Test(compare_kernels, sparse_cpu, .timeout = 600) {
 Test(compare_kernels, sparse_sim, .timeout = 600) {
     run_cases("sparse", "sim");
 }
+Test(compare_kernels, launch_cpu, .timeout = 600) {
+    run_cases("launch", "cpu");
+}
+Test(compare_kernels, launch_sim, .timeout = 600) {
+    run_cases("launch", "sim");
+}

@@ -295,6 +295,43 @@ Test(runtime_bind, equations) {
     fuse_rt_module_close(m);
 }
 
+// A condition that is linear in the one dim that nobody knows.
+Test(runtime_bind, linear_equations) {
+    static const char segments[] =
+        "kernel s(dim E1, dim E, dim P, dim Q, in @s: i32[%E1], out @y: f32[%E], out @z: f32[%P, "
+        "%Q]) {\n"
+        "  %e = add %E, 1 : index\n"
+        "  %a = cmp.eq %E1, %e : bool\n"
+        "  require %a {msg = \"E1 == E + 1\"}\n"
+        "  %p2 = mul %P, -2 : index\n"
+        "  %p = add %p2, %E1 : index\n"
+        "  %b = cmp.eq 1, %p : bool\n"
+        "  require %b {msg = \"1 == E1 - 2*P\"}\n"
+        "  %q2 = mul %Q, %Q : index\n"
+        "  %c = cmp.eq %q2, 9 : bool\n"
+        "  require %c {msg = \"Q*Q == 9\"}\n"
+        "  launch %x in 0..%E args(; @s, @y, @z) {entry = \"e\", warps = 1}\n}\n";
+    FuseModule *m = fake_module(f.device, segments, "// entry e 9\n");
+    FuseKernel *k = kernel_named(m, "s");
+    TestTensor *s = tensor_at(0x10000, type_i32, 1, 7);
+    FuseRtArg known[] = {arg_tensor("s", s), arg_int("Q", 3)};
+    int64_t shape[8];
+    EXPECT_OK(fuse_rt_kernel_shape(k, 1, known, 1, shape));
+    cr_expect_eq(shape[0], 6);
+    EXPECT_OK(fuse_rt_kernel_shape(k, 2, known, 2, shape));
+    cr_expect_eq(shape[0], 3);
+    cr_expect_eq(shape[1], 3);
+    EXPECT_FAIL(fuse_rt_kernel_shape(k, 1, known, 2, shape), FUSE_RT_INVALID_ARGUMENT,
+                "s: no argument says what dim `Q` is; give it as an integer argument `Q`");
+    s->shape[0] = 8; // P would be 3.5
+    EXPECT_FAIL(fuse_rt_kernel_shape(k, 2, known, 2, shape), FUSE_RT_INVALID_ARGUMENT,
+                "s: no argument says what dim `P` is; give it as an integer argument `P`");
+    s->shape[0] = 0; // E would be -1
+    EXPECT_FAIL(fuse_rt_kernel_shape(k, 2, known, 1, shape), FUSE_RT_INVALID_ARGUMENT,
+                "s: no argument says what dim `E` is; give it as an integer argument `E`");
+    fuse_rt_module_close(m);
+}
+
 // A dim that only an absent tensor carries is 0.
 Test(runtime_bind, dims_of_absent_tensors) {
     static const char text[] =

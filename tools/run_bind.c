@@ -82,11 +82,15 @@ static void list_arguments(Arena *arena, RunBinding *binding) {
     }
 }
 
-// Gives each argument its value of the command line.
+static bool has_dim(const RunBinding *binding, const char *name);
+
+// Gives each argument its value of the command line; NAME=N of a dim is for bind_sizes.
 static ExitCode match_values(RunBinding *binding, const RunArgs *args, ToolError *error) {
     for (size_t i = 0; i < args->value_count; i++) {
         const RunValue *value = &args->values[i];
         RunArgument *argument = find_argument(binding, value->name);
+        if (!argument && value->kind == RUN_INTEGER && has_dim(binding, value->name))
+            continue;
         if (!argument)
             return unknown_parameter(binding, value->name, error);
         if (is_file(value) != is_tensor(argument)) {
@@ -119,9 +123,13 @@ static bool has_dim(const RunBinding *binding, const char *name) {
     return false;
 }
 
-// --shape NAME=D0,D1,... says the same as its dims one by one.
+// --shape NAME=D0,D1,... says the same as its dims one by one; of a dim, --shape DIM=SIZE.
 static ExitCode bind_shape(RunBinding *binding, const RunShape *shape, ToolError *error) {
     const RunArgument *argument = find_argument(binding, shape->name);
+    if (!argument && shape->rank == 1 && has_dim(binding, shape->name)) {
+        add_size(binding, shape->name, shape->dims[0]);
+        return EXIT_OK;
+    }
     if (!argument)
         return unknown_parameter(binding, shape->name, error);
     const FuseRtParam *param = argument->param;
@@ -144,7 +152,7 @@ static ExitCode bind_shape(RunBinding *binding, const RunShape *shape, ToolError
 
 static ExitCode bind_sizes(Arena *arena, RunBinding *binding, const RunArgs *args,
                            ToolError *error) {
-    size_t room = args->dim_count + args->shape_count * TENSOR_MAX_RANK;
+    size_t room = args->dim_count + args->value_count + args->shape_count * TENSOR_MAX_RANK;
     binding->sizes = ARENA_ARRAY(arena, FuseRtArg, room + 1);
     for (size_t i = 0; i < args->dim_count; i++) {
         if (!has_dim(binding, args->dims[i].name)) {
@@ -153,6 +161,9 @@ static ExitCode bind_sizes(Arena *arena, RunBinding *binding, const RunArgs *arg
         }
         add_size(binding, args->dims[i].name, args->dims[i].size);
     }
+    for (size_t i = 0; i < args->value_count; i++)
+        if (!find_argument(binding, args->values[i].name))
+            add_size(binding, args->values[i].name, args->values[i].integer);
     for (size_t i = 0; i < args->shape_count; i++) {
         ExitCode code = bind_shape(binding, &args->shapes[i], error);
         if (code != EXIT_OK)

@@ -125,8 +125,32 @@ static ExitCode prepare(Run *run) {
 
 // --- The reference ---
 
+static FuseOptions reference_options(const Run *run) {
+    FuseOptions options = run->options.fuse;
+    options.defines = run->source.kernel.defines;
+    options.kernel = run->source.kernel.name;
+    options.target = fuse_rt_device_target(run->device.device);
+    return options;
+}
+
+// What the kernel's products may lose.
+static ExitCode find_precision(Run *run, double *least) {
+    FuseOptions options = reference_options(run);
+    const Module *nests =
+        run_eval_nests(run->arena, &options, run->source.text, run->source.length, &run->error);
+    const Kernel *kernel = nests ? run_eval_find(nests, &run->binding, &run->error) : NULL;
+    if (!kernel)
+        return EXIT_INTERNAL;
+    *least = run_precision_tolerance(kernel);
+    return EXIT_OK;
+}
+
 static ExitCode compare_with(Run *run, RunBinding *want, const EvalReport *report) {
-    bool ok = run_print_comparison(stdout, &run->binding, want, report, run->args.tolerance);
+    double least = 0;
+    ExitCode code = run->args.tolerance < 0 ? find_precision(run, &least) : EXIT_OK;
+    if (code != EXIT_OK)
+        return code;
+    bool ok = run_print_comparison(stdout, &run->binding, want, report, run->args.tolerance, least);
     if (ok)
         return EXIT_OK;
     tool_fail(&run->error, "the result differs from the evaluator's by more than is allowed");
@@ -150,10 +174,7 @@ static ExitCode compare_whole(Run *run, RunBinding *want) {
 }
 
 static ExitCode compare_sample(Run *run, RunBinding *want) {
-    FuseOptions options = run->options.fuse;
-    options.defines = run->source.kernel.defines;
-    options.kernel = run->source.kernel.name;
-    options.target = fuse_rt_device_target(run->device.device);
+    FuseOptions options = reference_options(run);
     EvalReport report = {0};
     if (!run_eval_sample(run->arena, &options, run->source.text, run->source.length, want, &report,
                          &run->error))
@@ -201,10 +222,7 @@ static ExitCode launch(Run *run) {
 }
 
 static ExitCode check_tiles(Run *run, RunBinding *inputs) {
-    FuseOptions options = run->options.fuse;
-    options.defines = run->source.kernel.defines;
-    options.kernel = run->source.kernel.name;
-    options.target = fuse_rt_device_target(run->device.device);
+    FuseOptions options = reference_options(run);
     options.check = false;
     TilesRequest request = {.options = &options,
                             .source = run->source.text,

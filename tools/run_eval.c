@@ -111,3 +111,21 @@ bool run_eval_sample(Arena *arena, const FuseOptions *options, const char *sourc
                                                   .report = report},
                                     error);
 }
+
+static void add_precision(void *user, Op *op) {
+    double *most = user;
+    const char *word = op->kind == OP_DOT ? op_attr_str(op, ATTR_precision) : NULL;
+    if (!word)
+        return;
+    double cost = strcmp(word, "tf32") == 0     ? 0x1p-9
+                  : strcmp(word, "tf32x3") == 0 ? 0x1p-18
+                  : strcmp(word, "fast") == 0   ? 0x1p-8
+                                                : 0;
+    *most = cost > *most ? cost : *most;
+}
+
+double run_precision_tolerance(const Kernel *kernel) {
+    double most = 0;
+    ir_walk(kernel->body, add_precision, &most);
+    return most;
+}

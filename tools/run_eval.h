@@ -15,6 +15,10 @@ double run_eval_work(const RunBinding *binding);
 bool run_eval_sample(Arena *arena, const FuseOptions *options, const char *source, size_t length,
                      const RunBinding *binding, EvalReport *report, ToolError *error);
 
+// What the precision that products ask for may cost: 0 where they compute in IEEE. 10 bits of
+// mantissa of both operands are 2^-11 each.
+double run_precision_tolerance(const Kernel *kernel);
+
 // The source up to its nests, where loops bind the axes of tiles.
 Module *run_eval_nests(Arena *arena, const FuseOptions *options, const char *source, size_t length,
                        ToolError *error);

@@ -103,7 +103,7 @@ static bool print_row(FILE *to, const char *name, const HostTensor *got, const H
 }
 
 bool run_print_comparison(FILE *to, const RunBinding *got, const RunBinding *want,
-                          const EvalReport *report, double tolerance) {
+                          const EvalReport *report, double tolerance, double least) {
     bool ok = true;
     fprintf(to, "%-12s %-5s %12s %11s %11s %11s\n", "output", "type", "compared", "max |error|",
             "relative", "allowed");
@@ -115,7 +115,10 @@ bool run_print_comparison(FILE *to, const RunBinding *got, const RunBinding *wan
         int64_t compared = tensor_elements(&theirs->tensor);
         if (report)
             compared = keep_written(&ours->tensor, &theirs->tensor, ours->param->name, report);
-        double allowed = tolerance >= 0 ? tolerance : run_usual_tolerance(ours->tensor.dtype);
+        double usual = run_usual_tolerance(ours->tensor.dtype);
+        if (dtype_is_float(ours->tensor.dtype) && usual < least)
+            usual = least;
+        double allowed = tolerance >= 0 ? tolerance : usual;
         ok &= print_row(to, ours->param->name, &ours->tensor, &theirs->tensor, compared, allowed);
     }
     return ok;

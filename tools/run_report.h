@@ -14,9 +14,9 @@ void run_print_outputs(FILE *to, const RunBinding *binding);
 double run_usual_tolerance(DType dtype);
 
 // A table of the largest errors of each output of `got` against `want`; `report`, when not NULL,
-// limits it to the elements that the sampled reference wrote. tolerance < 0: by the output's type.
-// Returns whether every output is within its tolerance.
+// limits it to the elements that the sampled reference wrote. tolerance < 0: by the output's type,
+// but at least `least`. Returns whether every output is within its tolerance.
 bool run_print_comparison(FILE *to, const RunBinding *got, const RunBinding *want,
-                          const EvalReport *report, double tolerance);
+                          const EvalReport *report, double tolerance, double least);
 
 #endif
