@@ -7,11 +7,12 @@
 // round it and more), and each op is checked against the state of the slots.
 //   C1  a position is used by one acquire..commit and one wait..release, in order, and counts up
 //       by 1
-//   C2  copies into a buffer lie between acquire and commit and fill each buffer once; gets lie
-//       between wait and release
+//   C2  copies into a buffer lie between acquire and commit and fill each buffer once, with as many
+//       bytes as the mbarrier expects; gets lie between wait and release
 //   C4  in group mode, the wait's `pending` leaves no needed group in flight
 //   C5  roles: as many fills as reads, whatever the loops' lengths
 //   C6  nothing waits for what nobody fills; no fill is left unread where a ring starts again
+//   A2  a slot is released after the mma.wait for every issue that reads it
 //   R1  a slot is refilled only after the release of what it held
 // Rules F1 to F3, fences before asynchronous accesses: protocol_fences.c.
 #include <string.h>
@@ -26,6 +27,8 @@ typedef struct ChanState {
     int64_t acquired, committed; // next positions of the producer
     int64_t waited, released;    // next positions of the consumer
     int filled[BUFS_MAX];        // copies into each buffer since acquire
+    int64_t bytes;               // that bulk copies bring to the slot
+    int64_t issue;               // the last one that reads the slot
 } ChanState;
 
 typedef struct Walk {
@@ -35,7 +38,8 @@ typedef struct Walk {
     bool *known;
     ChanState chan[CHANNELS_MAX];
     int nchan;
-    int trips;  // of loops whose length is not known
+    int trips;               // of loops whose length is not known
+    int64_t issued, retired; // of the role's mma.issue
     bool roles; // inside: other roles run meanwhile, so only the order within one is known
     bool failed;
 } Walk;
@@ -77,7 +81,7 @@ static void chan_start(Walk *w, const Op *op) {
     if (c && c->acquired != c->released)
         report(w, op, "C6", "starts again with fills that nothing has read");
     if (c)
-        c->acquired = c->committed = c->waited = c->released = 0;
+        c->acquired = c->committed = c->waited = c->released = c->issue = 0;
 }
 
 static bool position(Walk *w, const Op *op, const Value *v, int64_t *p) {
@@ -88,6 +92,11 @@ static bool position(Walk *w, const Op *op, const Value *v, int64_t *p) {
     else
         report(w, op, "C1", "the position is not a counter");
     return !w->failed;
+}
+
+static bool is_mbarrier(const Mem *chan) {
+    Str mode = op_attr_str(chan->def, ATTR_mode);
+    return mode && strcmp(mode, "mbarrier") == 0;
 }
 
 static void chan_op(Walk *w, const Op *op) {
@@ -103,6 +112,7 @@ static void chan_op(Walk *w, const Op *op) {
             report(w, op, "R1", "the slot is refilled before it was released");
         c->acquired = p + 1;
         memset(c->filled, 0, sizeof c->filled);
+        c->bytes = 0;
         break;
     case OP_COMMIT:
         if (p != c->committed || p + 1 != c->acquired)
@@ -110,6 +120,8 @@ static void chan_op(Walk *w, const Op *op) {
         for (int i = 0; i < c->chan->nbufs && i < BUFS_MAX; i++)
             if (c->filled[i] != 1)
                 report(w, op, "C2", "a buffer of the slot is not filled exactly once");
+        if (is_mbarrier(c->chan) && c->bytes != op_attr_int(c->chan->def, ATTR_tx))
+            report(w, op, "C2", "the bytes of the copies are not `tx`");
         c->committed = p + 1;
         break;
     case OP_WAIT:
@@ -124,11 +136,20 @@ static void chan_op(Walk *w, const Op *op) {
     case OP_RELEASE:
         if (p != c->released || p + 1 != c->waited)
             report(w, op, "C1", "the release does not belong to the last wait");
+        else if (c->issue > w->retired)
+            report(w, op, "A2", "an mma that reads the slot is not waited for");
         c->released = p + 1;
         break;
     default:
         break;
     }
+}
+
+static int64_t slot_bytes(const Kernel *k, const Mem *buf) {
+    int64_t n = 1;
+    for (int i = 0; i < buf->axes.n; i++)
+        n *= k->axis[buf->axes.id[i]]->size;
+    return (n * dtype_bits(buf->dtype) + 7) / 8;
 }
 
 static void fill_op(Walk *w, const Op *op, const MemRef *to) {
@@ -140,6 +161,7 @@ static void fill_op(Walk *w, const Op *op, const MemRef *to) {
     if (p + 1 != c->acquired || c->committed == c->acquired)
         report(w, op, "C2", "fills a slot that is not acquired");
     c->filled[i]++;
+    c->bytes += protocol_is_bulk(op) ? slot_bytes(w->k, to->mem) : 0;
 }
 
 static void read_op(Walk *w, const Op *op, const MemRef *from) {
@@ -150,6 +172,8 @@ static void read_op(Walk *w, const Op *op, const MemRef *from) {
         return;
     if (p + 1 != c->waited || c->released == c->waited)
         report(w, op, "C2", "reads a slot that is not waited for");
+    if (op->kind == OP_MMA_ISSUE)
+        c->issue = w->issued;
 }
 
 static void set_number(Walk *w, const Value *v, bool known, int64_t n) {
@@ -235,8 +259,13 @@ static void walk_op(Walk *w, const Op *op) {
         if (op->mem[1].mem->kind == MEM_BUF)
             fill_op(w, op, &op->mem[1]);
         break;
+    case OP_MMA_WAIT:
+        if (w->issued - op_attr_int(op, ATTR_pending) > w->retired)
+            w->retired = w->issued - op_attr_int(op, ATTR_pending);
+        break;
     case OP_GET:
     case OP_MMA_ISSUE:
+        w->issued += op->kind == OP_MMA_ISSUE;
         for (int i = 0; i < op->nmem; i++)
             read_op(w, op, &op->mem[i]);
         break;
@@ -271,6 +300,7 @@ static void walk_launch(void *user, Op *op) {
     for (size_t i = 0; i < sizeof trips / sizeof *trips && !w->failed; i++) {
         w->trips = trips[i];
         w->nchan = 0;
+        w->issued = w->retired = 0;
         walk_region(w, op->region[0]);
     }
     if (!w->failed && !protocol_fences(w->ctx, w->k, op))

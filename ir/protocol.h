@@ -1,4 +1,4 @@
-// The part of pass protocol that stands in a file of its own.
+// What the files of pass protocol share.
 #ifndef FUSE_IR_PROTOCOL_H
 #define FUSE_IR_PROTOCOL_H
 
@@ -6,5 +6,7 @@
 
 // Rules F1 to F3 on the body of a launch; false when one is broken, which is reported.
 bool protocol_fences(PassCtx *ctx, Kernel *k, const Op *launch);
+// The copy is done by the engine for bulk copies, not by threads.
+bool protocol_is_bulk(const Op *copy);
 
 #endif

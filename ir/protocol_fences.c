@@ -44,7 +44,7 @@ static bool attr_is(const Op *op, AttrId id, const char *text) {
     return s && strcmp(s, text) == 0;
 }
 
-static bool is_bulk(const Op *copy) {
+bool protocol_is_bulk(const Op *copy) {
     return attr_is(copy, ATTR_engine, "tma") || attr_is(copy, ATTR_engine, "bulk") ||
            attr_is(copy, ATTR_engine, "im2col");
 }
@@ -85,7 +85,7 @@ static void copy(Fences *f, const Op *op) {
     const Mem *from = op->mem[0].mem, *to = op->mem[1].mem;
     if (to->kind != MEM_BUF)
         f->mem[to->id].written = WRITTEN;
-    if (!is_bulk(op))
+    if (!protocol_is_bulk(op))
         return;
     if (to->kind == MEM_BUF) {
         read_async(f, op, from, "F3", "the launch has written the tensor without a fence");

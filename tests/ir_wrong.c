@@ -150,7 +150,7 @@ Test(ir_wrong, messages) {
     cr_expect(check_source("ir/verify.c", "verify_fail(v,", false) > 30);
     cr_expect(check_source("ir/verify_op.c", "verify_fail(v,", false) > 50);
     cr_expect(check_source("ir/infer.c", "refuse(why,", false) > 20);
-    static const char *const rules[] = {"C1", "C2", "C4", "C5", "C6", "R1"};
+    static const char *const rules[] = {"A2", "C1", "C2", "C4", "C5", "C6", "R1"};
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         char call[16];
         snprintf(call, sizeof call, ", \"%s\",", rules[i]);
