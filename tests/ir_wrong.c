@@ -33,7 +33,7 @@ static CorpusGot wrong(Arena *arena, const char *title, const char *text) {
 
 // --- the messages of the sources ---
 
-// What only IR that is built wrong gives; the parser lets no such text through.
+// What only IR that is built wrong gives, or a text of many thousand lines.
 static const char *const built[] = {
     "a result is not a value of this kernel",
     "%%%s is defined twice",
@@ -76,6 +76,11 @@ static const char *const built[] = {
     "the kind is out of range",
     "the op defines %s memory",
     "no such rule",
+    // Limits of the parser.
+    "too many operands",
+    "too many axes",
+    "too many memories",
+    "too many kernels",
 };
 
 static bool is_built(const char *format) {
@@ -162,6 +167,25 @@ Test(ir_wrong, messages) {
         snprintf(call, sizeof call, ", \"%s\",", fences[i]);
         cr_expect(check_source("ir/protocol_fences.c", call, true) > 0);
     }
+    arena_free(kept);
+}
+
+// The same of the parser. Its limits are no messages that a short text gives.
+Test(ir_wrong, unread) {
+    static const char *const files[] = {"ir/lex.c", "ir/parse.c", "ir/parse_param.c",
+                                        "ir/parse_ref.c"};
+    static const char *const calls[] = {"parse_fail(p, &p->tok,", "parse_fail(p, &at,",
+                                        "parse_fail(p, &d->at,",  "parse_fail(p, &d.at,",
+                                        "parse_fail(p, at,",      "parse_fail(p, t,",
+                                        "parse_fail(p, &t,"};
+    kept = arena_new("messages");
+    messages = (TextVec){0};
+    corpus_run("tests/corpus/ir/unread.txt", wrong);
+    int count = 0;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        for (size_t j = 0; j < sizeof calls / sizeof *calls; j++)
+            count += check_source(files[i], calls[j], false);
+    cr_expect(count > 50);
     arena_free(kept);
 }
 
