@@ -4,7 +4,11 @@
 // of warp groups access memory by another path than loads and stores (CUDA's async proxy):
 //   F1  a buffer that `put` wrote is read by them after a `fence.async` of the writers and then a
 //       barrier or the commit of its ring
-//   F2  a buffer that a bulk copy reads is written again after a `copy.wait` and then a barrier
+//   F2  a buffer that a bulk copy reads is written again, by put or copy, after a `copy.wait` and
+//   then
+//       a barrier
+//   A2  a buffer of one slot that an mma.issue reads is written again after its mma.wait (rings:
+//       pass_protocol.c, where the slot is released)
 //   F3  a tensor that the launch has written is read by a bulk copy after the fence and barrier of
 //   F1
 // The body is walked in program order with the state of each memory; loops until
@@ -20,6 +24,7 @@ typedef struct MemFence {
     uint8_t written;
     // Bulk copies that read a buffer: not waited for; and as far as the writers know by a barrier.
     uint8_t reading, known;
+    uint8_t issue; // the last mma.issue that reads it, counted back from 1; 0: waited for, or none
 } MemFence;
 
 enum { READING_MAX = 100 }; // more than a ring has slots
@@ -70,10 +75,11 @@ static void commit(Fences *f, const Mem *chan) {
 }
 
 static void write_buffer(Fences *f, const Op *op, const Mem *m) {
-    MemFence *s = &f->mem[m->id];
+    const MemFence *s = &f->mem[m->id];
+    if (s->issue && op_attr_int(m->def, ATTR_stages) == 1)
+        report(f, op, m, "A2", "an mma that reads the buffer is not waited for");
     if (s->known >= op_attr_int(m->def, ATTR_stages) || s->known == READING_MAX)
         report(f, op, m, "F2", "a copy that reads the buffer may still be under way");
-    s->written = WRITTEN;
 }
 
 static void read_async(Fences *f, const Op *op, const Mem *m, const char *rule, const char *what) {
@@ -83,7 +89,9 @@ static void read_async(Fences *f, const Op *op, const Mem *m, const char *rule, 
 
 static void copy(Fences *f, const Op *op) {
     const Mem *from = op->mem[0].mem, *to = op->mem[1].mem;
-    if (to->kind != MEM_BUF)
+    if (to->kind == MEM_BUF)
+        write_buffer(f, op, to);
+    else
         f->mem[to->id].written = WRITTEN;
     if (!protocol_is_bulk(op))
         return;
@@ -104,10 +112,28 @@ static void copy_wait(Fences *f, const Op *op) {
         s->reading = (uint8_t)(pending < 0 ? 0 : pending);
 }
 
+static void issue(Fences *f, const Op *op) {
+    for (int i = 0; i < op->nmem; i++)
+        read_async(f, op, op->mem[i].mem, "F1",
+                   "the buffer is written without a fence and a barrier");
+    for (int i = 0; i < f->k->nmem; i++)
+        f->mem[i].issue += f->mem[i].issue && f->mem[i].issue < READING_MAX;
+    for (int i = 0; i < op->nmem; i++)
+        f->mem[op->mem[i].mem->id].issue = 1;
+}
+
+static void mma_wait(Fences *f, int64_t pending) {
+    for (int i = 0; i < f->k->nmem; i++)
+        if (f->mem[i].issue > pending)
+            f->mem[i].issue = 0;
+}
+
 static void walk_region(Fences *f, const Region *r);
 
 static MemFence worse(MemFence a, MemFence b) {
+    bool later = a.issue && (!b.issue || a.issue < b.issue);
     return (MemFence){.written = a.written > b.written ? a.written : b.written,
+                      .issue = later ? a.issue : b.issue,
                       .reading = a.reading > b.reading ? a.reading : b.reading,
                       .known = a.known > b.known ? a.known : b.known};
 }
@@ -144,6 +170,7 @@ static void walk_op(Fences *f, const Op *op) {
     switch ((int)op->kind) {
     case OP_PUT:
         write_buffer(f, op, op->mem[0].mem);
+        f->mem[op->mem[0].mem->id].written = WRITTEN;
         return;
     case OP_STORE:
     case OP_ATOMIC:
@@ -157,9 +184,10 @@ static void walk_op(Fences *f, const Op *op) {
         copy_wait(f, op);
         return;
     case OP_MMA_ISSUE:
-        for (int i = 0; i < op->nmem; i++)
-            read_async(f, op, op->mem[i].mem, "F1",
-                       "the buffer is written without a fence and a barrier");
+        issue(f, op);
+        return;
+    case OP_MMA_WAIT:
+        mma_wait(f, op_attr_int(op, ATTR_pending));
         return;
     case OP_FENCE:
         if (op->sub == FENCE_ASYNC)

@@ -161,7 +161,7 @@ Test(ir_wrong, messages) {
         snprintf(call, sizeof call, ", \"%s\",", rules[i]);
         cr_expect(check_source("ir/pass_protocol.c", call, true) > 0);
     }
-    static const char *const fences[] = {"F1", "F2", "F3"};
+    static const char *const fences[] = {"A2", "F1", "F2", "F3"};
     for (size_t i = 0; i < sizeof fences / sizeof *fences; i++) {
         char call[16];
         snprintf(call, sizeof call, ", \"%s\",", fences[i]);
