@@ -38,6 +38,15 @@ static char *cut(char *text, const char *mark) {
     return at + strlen(mark);
 }
 
+// What passes make reads back from the generic form too.
+static void check_generic(Arena *a, const Case *c, const Module *m, const char *text) {
+    const char *error = NULL;
+    IrText generic = ir_print(a, m, (IrPrintOptions){.generic = true});
+    const Module *back = ir_parse(a, interner_new(a), generic.data, generic.len, &error);
+    cr_assert(back, "%s: %s in\n%s", c->name, error, generic.data);
+    cr_expect_str_eq(ir_print(a, back, (IrPrintOptions){0}).data, text, "%s", c->name);
+}
+
 static const char *run_case(Arena *a, const Case *c) {
     Arena *scratch = arena_new("scratch");
     Diags *diags = diags_new(a, source_map_new(a), NULL);
@@ -55,6 +64,7 @@ static const char *run_case(Arena *a, const Case *c) {
     if (passes_run(&ctx)) {
         IrText text = ir_print(a, m, (IrPrintOptions){0});
         out = arena_strndup(a, text.data, text.len);
+        check_generic(a, c, m, out);
     } else {
         out = arena_printf(a, "error: %s\n", diag_message(diags_at(diags, 0)));
     }
