@@ -280,7 +280,7 @@ def main():
     parser.add_argument("--groups", default="")
     parser.add_argument("--json")
     parser.add_argument("--jobs", type=int, default=max(1, len(os.sched_getaffinity(0)) // 2))
-    parser.add_argument("--patience", type=float, default=120)
+    parser.add_argument("--patience", type=float, default=300)
     parser.add_argument("--progress", help=argparse.SUPPRESS)
     parser.add_argument("--skip", default="", help=argparse.SUPPRESS)
     parser.add_argument("--ptx")
