@@ -84,8 +84,9 @@ static void on_diagnostic(LLVMDiagnosticInfoRef info, void *user) {
     LLVMDisposeMessage(text);
 }
 
-static void job_begin(Job *j, const Target *common) {
+static void job_begin(Job *j, const Target *common, int part) {
     j->t = *common;
+    j->t.part = part;
     j->t.arena = arena_new("back end job");
     j->diags = j->t.diags = diags_new(j->t.arena, common->options->sources, NULL);
     j->t.llvm = LLVMContextCreate();
@@ -221,7 +222,7 @@ static void emit_units(Emit *e) {
         const Unit *unit = &e->units.data[i];
         Job *j = &jobs->job[i * jobs->n / total];
         if (!j->begun)
-            job_begin(j, e->common);
+            job_begin(j, e->common, (int)(j - jobs->job));
         j->names = j->names ? arena_printf(j->t.arena, "%s, %s", j->names, unit->name) : unit->name;
         if (j->ok && !j->t.failed && !j->crashed) {
             Lowering l = {j, unit->kernel, unit->launch, unit->name};
@@ -279,7 +280,7 @@ static void jobs_run(Jobs *jobs, Emit *e, int threads) {
     report_time(e->common->options, "lower", seconds_now() - start);
     start = seconds_now();
     if (!e->split && !jobs->job[0].begun)
-        job_begin(&jobs->job[0], e->common); // a file without launches is a file all the same
+        job_begin(&jobs->job[0], e->common, 0); // a file without launches is a file all the same
     jobs_announce(jobs, e->split ? 0 : 1, true);
     jobs_work(jobs);
     for (int i = 0; i < workers; i++)

@@ -307,7 +307,7 @@ V math_f64(Target *t, OpKind kind, const V *x) {
     LLVMTypeRef f64 = LLVMDoubleTypeInContext(t->llvm), params[2] = {f64, f64};
     LLVMTypeRef type = LLVMFunctionType(f64, params, n, false);
     char name[64];
-    snprintf(name, sizeof name, "fuse.%s.f64", op_info(kind)->text);
+    snprintf(name, sizeof name, "fuse.%s.f64.%d", op_info(kind)->text, t->part);
     V f = LLVMGetNamedFunction(t->module, name);
     if (!f) {
         f = LLVMAddFunction(t->module, name, type);

@@ -7,6 +7,7 @@
 #include "backend/math_f64.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #define PI_2      1.5707963267948966
 #define PI_2_LOW  6.123233995736766e-17
@@ -33,22 +34,29 @@ static Rest rest_small(F64 *m, V x) {
     V n = f64_nearest(m, f64_mul(m, x, f64_num(m, 0.6366197723675814)), &rest.quadrant);
     V minus = f64_neg(m, n);
     V t = f64_fma(m, minus, f64_num(m, PI_2), x); // exact: a multiple of 2^-52 below 1
-    V hi = f64_fma(m, minus, f64_num(m, PI_2_LOW), t);
-    V lo = f64_fma(m, minus, f64_num(m, PI_2_LOW), f64_sub(m, t, hi));
-    rest.r = (Pair){hi, f64_fma(m, minus, f64_num(m, PI_2_LAST), lo)};
+    // What is left may be far smaller than t and n PI_2_LOW: neither that product nor the
+    // difference may lose a bit (T. Dekker's and D. Knuth's exact product and sum).
+    V p = f64_mul(m, n, f64_num(m, PI_2_LOW));
+    V p_low = f64_fma(m, n, f64_num(m, PI_2_LOW), f64_neg(m, p));
+    V hi = f64_sub(m, t, p), back = f64_sub(m, hi, t);
+    V lost = f64_sub(m, f64_sub(m, t, f64_sub(m, hi, back)), f64_add(m, p, back));
+    V lo = f64_fma(m, minus, f64_num(m, PI_2_LAST), f64_sub(m, lost, p_low));
+    rest.r = (Pair){hi, lo};
     return rest;
 }
 
 // --- above -------------------------------------------------------------------------------------
 
 static V word_table(F64 *m) {
-    V table = LLVMGetNamedGlobal(m->t->module, "fuse.two_over_pi");
+    char name[64];
+    snprintf(name, sizeof name, "fuse.two_over_pi.%d", m->t->part);
+    V table = LLVMGetNamedGlobal(m->t->module, name);
     if (table)
         return table;
     V words[WORDS];
     for (int i = 0; i < WORDS; i++)
         words[i] = LLVMConstInt(m->i64, two_over_pi[i], false);
-    table = LLVMAddGlobal(m->t->module, LLVMArrayType2(m->i64, WORDS), "fuse.two_over_pi");
+    table = LLVMAddGlobal(m->t->module, LLVMArrayType2(m->i64, WORDS), name);
     LLVMSetInitializer(table, LLVMConstArray2(m->i64, words, WORDS));
     LLVMSetGlobalConstant(table, true);
     LLVMSetLinkage(table, LLVMInternalLinkage);

@@ -229,6 +229,8 @@ struct Target {
 
     LLVMContextRef llvm;
     LLVMModuleRef module;
+    int part; // number of the module among those of one text: part of the names of its own
+              // functions
     LLVMBuilderRef builder;
     LLVMValueRef function;
     bool failed; // target_fail was called

@@ -123,6 +123,32 @@ Test(e2e_builtins, randint) {
     }
 }
 
+// Angles of every size, whose function of the module both launches need.
+Test(e2e_builtins, sines) {
+    Array *x = array_new(DT_F32, N, -1, -1), *z = array_new(DT_F64, N, -1, -1);
+    for (int i = 0; i < N; i++) {
+        double unit = random_word(3, (uint64_t)i) * 0x1p-32 + 1;
+        array_set(x, i, ldexp(i % 3 ? unit : -unit, i % 148 - 20));
+        array_set(z, i, ldexp(i % 5 ? unit : -unit, 2 * i - 10));
+    }
+    FOR_DEVICES(on) {
+        Array *y = array_new(DT_F32, N, -1, -1), *w = array_new(DT_F64, N, -1, -1);
+        corpus_run(&builtins, "sines", on,
+                   ARGS(arg_tensor(x), arg_tensor(z), arg_tensor(y), arg_tensor(w)));
+        for (int i = 0; i < N; i++) {
+            double a = array_get(x, i), b = array_get(z, i);
+            double want = i % 2 ? cos(a) : sin(a);
+            cr_assert_float_eq(array_get(y, i), want, 0x1p-22 * fabs(want), "%s: of %g: %g, not %g",
+                               on, a, array_get(y, i), want);
+            want = i % 2 ? cos(b) * tanh(b) : sin(b) + sin(a);
+            cr_assert_float_eq(array_get(w, i), want, 0x1p-22, "%s: of %g: %g, not %g", on, b,
+                               array_get(w, i), want);
+        }
+        free(y), free(w);
+    }
+    free(x), free(z);
+}
+
 Test(e2e_builtins, ptx) {
     free(corpus_ptx(&builtins, NULL));
 }

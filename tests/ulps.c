@@ -3,7 +3,8 @@
 // Inputs: all f16 and all bf16 numbers; f32 and f64 numbers of every exponent, subnormal ones,
 // around 0, 1 and multiples of pi/2, infinities and NaN, from a fixed seed. FUSE_ULPS=full in the
 // environment takes 10^6 of f32 and 10^5 of f64. Functions of two and three numbers get shuffles of
-// the same. The largest errors are printed as a table. (sim runs the code of cpu.)
+// the same. The largest errors are printed as a table. Of f64 sim has functions of its own,
+// a GPU's; of the others it has cpu's.
 //
 // An ulp of a type is the distance of its neighbouring numbers at the exact value; infinity counts
 // as the number after the largest. 16-bit results are those of f32 rounded once.
@@ -151,8 +152,8 @@ static void fill(const Format *t, int operand, int64_t from, void *to) {
 
 // --- running ---
 
-static const char *const devices[] = {"eval", "cpu"};
-enum { DEVICES = 2 };
+static const char *const devices[] = {"eval", "cpu", "sim:sm_90a"};
+enum { DEVICES = 3 };
 
 // y[i] is the value of function number i.
 static char *kernel_text(const Format *t) {
@@ -175,6 +176,7 @@ static char *kernel_text(const Format *t) {
 
 typedef struct Run {
     const Format *type;
+    int devices; // the first ones
     FuseDevice *device[DEVICES];
     FuseModule *module[DEVICES];
     FuseKernel *kernel[DEVICES];
@@ -188,8 +190,8 @@ static void run_open(Run *r, const Format *t) {
     FuseRtDeviceOptions options = {.compiler = &compiler, .threads = 1};
     FuseRtBuild build = {.no_perf_notes = true};
     char *text = kernel_text(t);
-    *r = (Run){.type = t};
-    for (int d = 0; d < DEVICES; d++) {
+    *r = (Run){.type = t, .devices = t == &f64 ? DEVICES : DEVICES - 1};
+    for (int d = 0; d < r->devices; d++) {
         cr_assert_eq(fuse_rt_device_open(devices[d], &options, &r->device[d]), FUSE_RT_OK, "%s",
                      fuse_rt_last_error());
         FuseRtStatus status = fuse_rt_module_from_source(r->device[d], "ulps.fk", text,
@@ -204,7 +206,7 @@ static void run_open(Run *r, const Format *t) {
 }
 
 static void run_close(Run *r) {
-    for (int d = 0; d < DEVICES; d++) {
+    for (int d = 0; d < r->devices; d++) {
         fuse_rt_module_close(r->module[d]);
         fuse_rt_device_close(r->device[d]);
         free(r->out[d]);
@@ -254,7 +256,7 @@ static void compare_one(Run *r, int f, int64_t k, mpfr_t *x, mpfr_ptr y) {
     long double want = mpfr_get_ld(y, MPFR_RNDN);
     long double scale = functions[f].of_operand ? (long double)in[0] : 0;
     long double allowed = functions[f].tiny ? ldexpl(1, functions[f].tiny) : 0;
-    for (int d = 0; d < DEVICES; d++) {
+    for (int d = 0; d < r->devices; d++) {
         double got = value_of(t, load(t, r->out[d], (int64_t)f * CHUNK + k));
         double u = fabsl((long double)got - want) <= allowed ? 0 : ulps(t, got, want, scale);
         if (u > bound_of(t, &functions[f]) && r->errors++ < 60)
@@ -272,6 +274,18 @@ static void compare_chunk(Run *r, mpfr_t *x, mpfr_ptr y) {
             compare_one(r, f, k, x, y);
 }
 
+static void print_table(const Run *r) {
+    printf("%-20s %8s", r->type->name, "bound");
+    for (int d = 0; d < r->devices; d++)
+        printf(" %10s", devices[d]);
+    for (int f = 0; f < FUNCTIONS; f++) {
+        printf("\n%-20s %8.4f", functions[f].text, bound_of(r->type, &functions[f]));
+        for (int d = 0; d < r->devices; d++)
+            printf(" %10.4f", r->worst[f][d]);
+    }
+    printf("\n");
+}
+
 static void check(const Format *t, int64_t count) {
     Run r;
     run_open(&r, t);
@@ -282,14 +296,11 @@ static void check(const Format *t, int64_t count) {
     for (int64_t from = 0; from < count; from += CHUNK) {
         for (int i = 0; i < OPERANDS_MAX; i++)
             fill(t, i, from, r.in[i]);
-        for (int d = 0; d < DEVICES; d++)
+        for (int d = 0; d < r.devices; d++)
             launch(&r, d);
         compare_chunk(&r, x, y);
     }
-    printf("%-20s %8s %10s %10s\n", t->name, "bound", devices[0], devices[1]);
-    for (int f = 0; f < FUNCTIONS; f++)
-        printf("%-20s %8.4f %10.4f %10.4f\n", functions[f].text, bound_of(t, &functions[f]),
-               r.worst[f][0], r.worst[f][1]);
+    print_table(&r);
     fflush(stdout);
     for (int i = 0; i < OPERANDS_MAX; i++)
         mpfr_clear(x[i]);

@@ -2,13 +2,14 @@
 //
 // Input: one register per operand. Output: one register. f16 and bf16 are computed in f32.
 // Error in ulp of f32 (measured against f64 with an exact ex2; its own error, up to 2, comes on top
-// where it is used): exp 1, log 0.9, log2 1.2, tanh 1.9, erf 1.1, sin and cos 1.6 for |x| < 2^30,
-// pow 4, rcp and sqrt correctly rounded; exp2 and rsqrt are the hardware's. With `fast` everything
-// is: exp |x| + 2, log and log2 2^-21 absolute near 1, tanh 2^-11 relative, erf 2^-20
-// absolute, rcp and sqrt 1.
+// where it is used): exp 1, log 0.9, log2 1.2, tanh 1.9, erf 1.1, sin and cos 1.6 (for |x| >= 2^30
+// they are those of f64, rounded), pow 4, rcp and sqrt correctly rounded; exp2 and rsqrt are the
+// hardware's. With `fast` everything is: exp |x| + 2, log and log2 2^-21 absolute near 1, tanh 2^-11
+// relative, erf 2^-20 absolute, rcp and sqrt 1.
 // erf and log: coefficients by N. Juffa (public domain); sin and cos: Cephes.
 #include "backend/nvptx/nvptx_impl.h"
 
+#include <stdio.h>
 #include <string.h>
 
 typedef struct Math {
@@ -220,7 +221,7 @@ static V erf_f32(Math *m, V x) {
 }
 
 // Quadrant and rest by f64: exact enough while x * 2 / pi is below 2^30.
-static V sin_cos_f32(Math *m, V x, bool cosine) {
+static V sin_cos_near(Math *m, V x, bool cosine) {
     LLVMTypeRef f64 = LLVMDoubleTypeInContext(m->t->llvm);
     V wide = LLVMBuildFPExt(m->b, x, f64, "");
     V turns = LLVMBuildFMul(m->b, wide, LLVMConstReal(f64, 0.63661977236758134308), "");
@@ -248,6 +249,53 @@ static V sin_cos_f32(Math *m, V x, bool cosine) {
     V flip = LLVMBuildShl(m->b, LLVMBuildAnd(m->b, k, nvptx_const(m->t, 32, 2), ""),
                           nvptx_const(m->t, 32, 30), "");
     return as_float(m, LLVMBuildXor(m->b, as_int(m, value), flip, ""));
+}
+
+static void set_attribute(Math *m, V function, const char *name) {
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
+    LLVMAddAttributeAtIndex(function, (LLVMAttributeIndex)LLVMAttributeFunctionIndex,
+                            LLVMCreateEnumAttribute(m->t->llvm, kind, 0));
+}
+
+// A function of the module for arguments that are rare, by f64: never in line.
+static V sin_cos_far(Math *m, V x, bool cosine) {
+    Target *t = m->t;
+    LLVMTypeRef type = LLVMFunctionType(m->f32, &m->f32, 1, false);
+    char name[64];
+    snprintf(name, sizeof name, "fuse.%s.far.%d", cosine ? "cos" : "sin", t->part);
+    V f = LLVMGetNamedFunction(t->module, name);
+    if (!f) {
+        f = LLVMAddFunction(t->module, name, type);
+        LLVMSetLinkage(f, LLVMInternalLinkage);
+        set_attribute(m, f, "noinline");
+        LLVMBasicBlockRef back = LLVMGetInsertBlock(m->b);
+        LLVMMetadataRef line = LLVMGetCurrentDebugLocation2(m->b);
+        LLVMSetCurrentDebugLocation2(m->b, NULL);
+        LLVMPositionBuilderAtEnd(m->b, LLVMAppendBasicBlockInContext(t->llvm, f, "entry"));
+        V wide = LLVMBuildFPExt(m->b, LLVMGetParam(f, 0), LLVMDoubleTypeInContext(t->llvm), "");
+        wide = math_f64(t, cosine ? OP_COS : OP_SIN, &wide);
+        LLVMBuildRet(m->b, LLVMBuildFPTrunc(m->b, wide, m->f32, ""));
+        LLVMPositionBuilderAtEnd(m->b, back);
+        LLVMSetCurrentDebugLocation2(m->b, line);
+    }
+    return LLVMBuildCall2(m->b, type, f, &x, 1, "");
+}
+
+static V sin_cos_f32(Math *m, V x, bool cosine) {
+    V near = sin_cos_near(m, x, cosine);
+    V large = LLVMBuildFCmp(m->b, LLVMRealOGE, absolute(m, x), num(m, 0x1p30), "");
+    V function = LLVMGetBasicBlockParent(LLVMGetInsertBlock(m->b));
+    LLVMBasicBlockRef from[2] = {LLVMGetInsertBlock(m->b),
+                                 LLVMAppendBasicBlockInContext(m->t->llvm, function, "far")};
+    LLVMBasicBlockRef exit = LLVMAppendBasicBlockInContext(m->t->llvm, function, "near");
+    LLVMBuildCondBr(m->b, large, from[1], exit);
+    LLVMPositionBuilderAtEnd(m->b, from[1]);
+    V far = sin_cos_far(m, x, cosine);
+    LLVMBuildBr(m->b, exit);
+    LLVMPositionBuilderAtEnd(m->b, exit);
+    V y = LLVMBuildPhi(m->b, m->f32, "");
+    LLVMAddIncoming(y, (V[]){near, far}, from, 2);
+    return y;
 }
 
 // |x|^y by 2^(y log2 |x|) with the rounding errors of logarithm and product put back; signs as in
