@@ -275,6 +275,9 @@ def main():
     parser.add_argument("--numbers", type=int, default=1 << 20, help="of f32")
     parser.add_argument("--fast-math", action="store_true")
     options = parser.parse_args()
+    unknown = [t for t in options.types.split(",") if t not in TYPES]
+    if unknown:
+        parser.error(f"no such types here: {', '.join(unknown)} (tests/ulps.c has f64)")
     functions = read_functions()
     missing = [row[2] for row in functions if row[2] not in EXACT]
     if missing or not functions:
