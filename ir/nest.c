@@ -11,6 +11,7 @@ typedef struct NestScan {
     int votes[64];
     uint16_t voted[64];
     int nvoted;
+    bool params, known; // accesses parameters; the contiguous dim of one is known
 } NestScan;
 
 static void vote(NestScan *s, const Op *op, int m) {
@@ -73,7 +74,10 @@ static void nest_scan(void *user, Op *op) {
     if (op->kind != OP_LOAD && op->kind != OP_STORE && op->kind != OP_ATOMIC &&
         op->kind != OP_SCATTER)
         return;
-    int bytes = (int)(dtype_bits(op->mem[0].mem->dtype) + 7) / 8;
+    const Mem *mem = op->mem[0].mem;
+    s->params |= mem->kind == MEM_PARAM && mem->rank > 0;
+    s->known |= mem->kind == MEM_PARAM && mem->inner >= 0;
+    int bytes = (int)(dtype_bits(mem->dtype) + 7) / 8;
     n->elem_bytes = bytes > n->elem_bytes ? bytes : n->elem_bytes;
     vote(s, op, 0);
 }
@@ -97,6 +101,7 @@ Nest nest_of(Op *parallel) {
     }
     if (n.elem_bytes == 0)
         n.elem_bytes = 4;
+    n.strided = s.params && !s.known;
     return n;
 }
 
@@ -151,7 +156,7 @@ uint32_t stream_tile(const TargetDesc *target, const Nest *nest, const Axis *axi
         return cpu || nest->words > ROWS ? 1 : ROWS / pow2_ceil(nest->words);
     if (cpu)
         return (uint32_t)target->lanes * CPU_VECTORS;
-    uint32_t vec = (uint32_t)(target->vec_bytes / nest->elem_bytes);
+    uint32_t vec = nest->strided ? 1 : (uint32_t)(target->vec_bytes / nest->elem_bytes);
     return THREADS * (vec ? vec : 1);
 }
 

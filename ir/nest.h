@@ -24,6 +24,7 @@ typedef struct Nest {
     int elem_bytes; // widest access: bytes of the widest element that it loads or stores
     uint32_t words; // 32-bit registers of what one fold or scan combines; 1 where there is none
     int contiguous; // axis id that walks the innermost dim of most accesses, -1 = none
+    bool strided;   // nothing is known of the strides: each element has an address of its own
 } Nest;
 
 Nest nest_of(Op *parallel);
@@ -35,11 +36,16 @@ typedef bool (*NestFn)(PassCtx *ctx, Kernel *k, Op *parallel);
 bool each_nest(PassCtx *ctx, Kernel *k, NestFn fn);
 
 // Elements of a tile of an axis that is streamed, or that a store walks: along the contiguous axis
-// one vector per thread (a few vectors on the CPU), across it a few rows in registers.
+// one vector per thread (a few vectors on the CPU; one element where nothing is known of strides),
+// across it a few rows in registers.
 uint32_t stream_tile(const TargetDesc *target, const Nest *nest, const Axis *axis);
 
 // Elements of a tile over these axes; an axis without a size counts as 1.
 uint64_t tile_elements(const Kernel *k, AxisSet axes);
+
+// 32-bit registers that the tiles of a region ask for, for each element along the axes
+// (pressure.c); at least 1.
+uint32_t live_words(Arena *scratch, const Kernel *k, const Region *r, AxisSet along);
 
 // What the axis that walks tiles of `whole` is called: its name in small letters.
 char *tile_name(Arena *arena, const Axis *whole);

@@ -101,16 +101,18 @@ static bool kernel_has_vectors(const Kernel *k) {
 }
 
 // The variant for any stride computes an address per element: half the tile keeps its code small.
-static DotSizes dot_sizes(const TargetDesc *t, const Kernel *k, const Op *dot) {
+// Several products in a nest hold several accumulators: narrower tiles.
+static DotSizes dot_sizes(const TargetDesc *t, const Kernel *k, const Op *dot, int ndots) {
     if (t->family == TARGET_CPU)
         return (DotSizes){.rows = 4, .cols = 2 * (uint32_t)t->lanes, .along = 16, .warps = 1};
     DotUnit unit;
-    DotSizes s = {.rows = 64, .cols = 64, .along = 16, .warps = 4};
+    uint32_t side = ndots > 1 ? 32 : 64;
+    DotSizes s = {.rows = side, .cols = side, .along = 16, .warps = 4};
     if (!dot_unit(t, dot, ANY_K, &unit) || dot->in[0]->type.dtype == DT_F64)
         return s;
     unsigned bits = dtype_bits(dot->in[0]->type.dtype);
     if (kernel_has_vectors(k))
-        return (DotSizes){.rows = 128, .cols = 128, .along = bits == 8 ? 64 : 32, .warps = 4};
+        return (DotSizes){.rows = 128, .cols = 2 * side, .along = bits == 8 ? 64 : 32, .warps = 4};
     s.along = bits == 8 ? 64 : bits == 16 ? 32 : 16;
     return s;
 }
@@ -171,6 +173,8 @@ static int contiguous_along(const Op *dot) {
 typedef struct DotPass {
     PassCtx *ctx;
     Kernel *k;
+    int ndots;             // in the nest
+    uint64_t accumulators; // elements of all results
 } DotPass;
 
 static void note_unit(PassCtx *ctx, const Kernel *k, const Op *dot) {
@@ -188,13 +192,19 @@ static void dot_set_sizes(void *user, Op *op) {
     if (op->kind != OP_DOT)
         return;
     note_unit(p->ctx, p->k, op);
-    DotSizes s = dot_sizes(p->ctx->target, p->k, op);
+    DotSizes s = dot_sizes(p->ctx->target, p->k, op, p->ndots);
     DotAxes d = dot_axes(op);
     DotSizes least = dot_least(p->ctx->target, op);
     axes_set_size(p->ctx, p->k, d.rows, s.rows, least.rows, -1);
     axes_set_size(p->ctx, p->k, d.cols, s.cols, least.cols, -1);
     axes_set_size(p->ctx, p->k, d.along, s.along, least.along, contiguous_along(op));
     axes_set_size(p->ctx, p->k, d.batch, 1, 1, -1);
+}
+
+static void add_accumulators(void *user, Op *op) {
+    DotPass *p = user;
+    if (op->kind == OP_DOT)
+        p->accumulators += tile_elements(p->k, op->res[0]->type.axes);
 }
 
 // --- elementwise, reductions ---
@@ -262,29 +272,48 @@ static void spread(PassCtx *ctx, Kernel *k, Op *par, const Nest *n, uint64_t ele
     }
 }
 
-// Rows up to ROW_OF_A_WARP elements: a warp holds one or more of them. Longer ones: all warps share
-// a row.
+// Elements of a row that a thread holds: fewer where more tiles are live at once.
+static uint64_t row_elements(uint32_t words) {
+    return words <= 3   ? ROW_ELEMENTS_PER_THREAD
+           : words <= 6 ? ROW_ELEMENTS_PER_THREAD / 2
+                        : ROW_ELEMENTS_PER_THREAD / 4;
+}
+
+static AxisSet held_axes(const Kernel *k, const Nest *n) {
+    AxisSet held = axes_none();
+    for (int i = 0; i < n->axes.n; i++) {
+        const Axis *a = k->axis[n->axes.id[i]];
+        if (a->hi && a->size)
+            axes_add(&held, a->id);
+    }
+    return held;
+}
+
+// Rows up to ROW_OF_A_WARP elements: a warp holds one or more of them, if its registers do. Longer
+// ones: all warps share a row.
 static int schedule_rows(PassCtx *ctx, Kernel *k, Op *par, const Nest *n, uint64_t held) {
+    enum { WARP_ROW_REGISTERS = 96 };
     const TargetDesc *t = ctx->target;
     if (t->family == TARGET_CPU) {
         uint64_t elements = (uint64_t)t->lanes * CPU_TILE_VECTORS;
         spread(ctx, k, par, n, elements > held ? elements / held : 1, UINT32_MAX);
         return 1;
     }
-    uint64_t per_warp = (uint64_t)t->lanes * ROW_ELEMENTS_PER_THREAD;
-    if (held <= ROW_OF_A_WARP) {
+    uint32_t words = live_words(ctx->scratch, k, par->region[0], held_axes(k, n));
+    uint64_t per_warp = (uint64_t)t->lanes * row_elements(words);
+    if (held <= ROW_OF_A_WARP && held / (uint64_t)t->lanes * words <= WARP_ROW_REGISTERS) {
         uint64_t rows = per_warp > held ? per_warp / held : 1;
         spread(ctx, k, par, n, ROW_WARPS * rows, UINT32_MAX);
         return ROW_WARPS;
     }
     spread(ctx, k, par, n, 1, UINT32_MAX);
-    uint64_t warps = pow2_floor(held / per_warp);
+    uint64_t warps = held > per_warp ? pow2_floor(held / per_warp) : 1;
     return (int)(warps > (uint64_t)t->max_warps ? (uint64_t)t->max_warps : warps);
 }
 
 static int schedule_elementwise(PassCtx *ctx, Kernel *k, Op *par, const Nest *n) {
     const TargetDesc *t = ctx->target;
-    uint64_t vec = vector_elements(t, n->elem_bytes);
+    uint64_t vec = n->strided ? 1 : vector_elements(t, n->elem_bytes);
     if (t->family == TARGET_CPU) {
         spread(ctx, k, par, n, (uint64_t)t->lanes * CPU_TILE_VECTORS, UINT32_MAX);
         return 1;
@@ -374,10 +403,23 @@ static int schedule_loops(PassCtx *ctx, Kernel *k, Op *par, const Nest *n, uint6
 // Programs of rows that a multiprocessor should hold: enough to hide latency, few enough for the
 // registers that a thread needs (128 of 64K). Products and elementwise code are left to the
 // assembler: a thread of a product, or one that sorts, needs what it needs.
-static int resident_programs(const Kernel *k, const Nest *n, int warps) {
-    enum { ROW_WARPS_MOST = 16 };
-    bool rows = n->ndots == 0 && n->sorted.n == 0 && (n->whole.n > 0 || held_elements(k, n) > 1);
-    return rows && ROW_WARPS_MOST > warps ? ROW_WARPS_MOST / warps : 1;
+static int resident_programs(PassCtx *ctx, const Kernel *k, const Op *par, const Nest *n,
+                             int warps) {
+    enum { ROW_WARPS_MOST = 16, REGISTERS = 1 << 16, ADDRESS_REGISTERS = 40 };
+    uint64_t held = held_elements(k, n);
+    bool rows = n->ndots == 0 && n->sorted.n == 0 && (n->whole.n > 0 || held > 1);
+    int most = rows && ROW_WARPS_MOST > warps ? ROW_WARPS_MOST / warps : 1;
+    if (held <= 1)
+        return most;
+    uint64_t threads = (uint64_t)(ctx->target->lanes * warps), elements = held;
+    for (int i = 0; i < par->nbinders; i++)
+        if (par->binder[i].axis && par->binder[i].axis->size)
+            elements *= par->binder[i].axis->size;
+    uint32_t words = live_words(ctx->scratch, k, par->region[0], held_axes(k, n));
+    uint64_t registers = words * elements / threads + ADDRESS_REGISTERS;
+    while (most > 1 && registers * threads * (uint64_t)most > REGISTERS)
+        most /= 2;
+    return most;
 }
 
 static void remark_nest(PassCtx *ctx, const Kernel *k, const Op *par, const Nest *n, int warps) {
@@ -436,11 +478,12 @@ static bool nest_schedule(PassCtx *ctx, Kernel *k, Op *par) {
     int warps;
     uint64_t accumulators = 0;
     if (n.ndots > 0) {
-        DotPass p = {ctx, k};
+        DotPass p = {ctx, k, n.ndots, 0};
         ir_walk(par->region[0], dot_set_sizes, &p);
-        warps = dot_sizes(ctx->target, k, n.dot).warps;
+        warps = dot_sizes(ctx->target, k, n.dot, n.ndots).warps;
         spread(ctx, k, par, &n, 1, 1);
-        accumulators = tile_elements(k, n.dot->res[0]->type.axes);
+        ir_walk(par->region[0], add_accumulators, &p);
+        accumulators = p.accumulators;
     } else if (n.whole.n == 0 && has_tile_loop(par->region[0])) {
         warps = schedule_loops(ctx, k, par, &n, held_elements(k, &n));
     } else if (n.whole.n > 0 && held_elements(k, &n) <= 1) {
@@ -458,7 +501,7 @@ static bool nest_schedule(PassCtx *ctx, Kernel *k, Op *par) {
     op_set_int(k, par, ATTR_warps, warps);
     remark_nest(ctx, k, par, &n, warps);
     if (!cpu)
-        op_set_int(k, par, ATTR_resident, resident_programs(k, &n, warps));
+        op_set_int(k, par, ATTR_resident, resident_programs(ctx, k, par, &n, warps));
     return true;
 }
 

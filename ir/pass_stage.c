@@ -26,6 +26,7 @@ typedef struct Staging {
     int nload;
     Op *load[COPIES_MAX];
     bool async;
+    int rings; // of the nest: they share the program's shared memory
 } Staging;
 
 static bool load_varies(const Op *loop, const Op *load) {
@@ -97,7 +98,8 @@ static bool fits(const Staging *s, int stages) {
             n *= s->k->axis[axes.id[j]]->size;
         bytes += n;
     }
-    return bytes * (uint64_t)stages <= (uint64_t)s->ctx->target->shared_bytes * 3 / 4;
+    return bytes * (uint64_t)stages <=
+           (uint64_t)s->ctx->target->shared_bytes * 3 / 4 / (uint64_t)s->rings;
 }
 
 static int stages_of(const Staging *s) {
@@ -196,14 +198,32 @@ static void stage_loop(Staging *s) {
     loop_yield_add(s->k, loop, next);
 }
 
-static void region_stage(PassCtx *ctx, Kernel *k, Region *r) {
+static bool is_tile_loop(const Op *op) {
+    return op->kind == OP_FOR && op->nbinders == 1 && op->binder[0].axis;
+}
+
+// Loops with something to stage.
+static int count_rings(PassCtx *ctx, Kernel *k, Region *r) {
+    int n = 0;
+    for (Op *op = r->first; op; op = op->next) {
+        for (int i = 0; i < op->nregion; i++)
+            n += count_rings(ctx, k, op->region[i]);
+        Staging s = {.ctx = ctx, .k = k, .loop = op};
+        if (is_tile_loop(op))
+            find_loads(&s);
+        n += s.nload > 0;
+    }
+    return n;
+}
+
+static void region_stage(PassCtx *ctx, Kernel *k, Region *r, int rings) {
     for (Op *op = r->first, *next; op; op = next) {
         next = op->next;
         for (int i = 0; i < op->nregion; i++)
-            region_stage(ctx, k, op->region[i]);
-        if (op->kind != OP_FOR || op->nbinders != 1 || !op->binder[0].axis)
+            region_stage(ctx, k, op->region[i], rings);
+        if (!is_tile_loop(op))
             continue;
-        Staging s = {.ctx = ctx, .k = k, .loop = op, .async = true};
+        Staging s = {.ctx = ctx, .k = k, .loop = op, .async = true, .rings = rings};
         find_loads(&s);
         for (int i = 0; i < s.nload; i++)
             s.async &= load_is_async(ctx, k, s.load[i]);
@@ -214,7 +234,7 @@ static void region_stage(PassCtx *ctx, Kernel *k, Region *r) {
 }
 
 static bool nest_stage(PassCtx *ctx, Kernel *k, Op *par) {
-    region_stage(ctx, k, par->region[0]);
+    region_stage(ctx, k, par->region[0], count_rings(ctx, k, par->region[0]));
     return true;
 }
 

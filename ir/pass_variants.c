@@ -21,6 +21,8 @@
 #include <string.h>
 
 enum { HELD_MAX = 5, SORTED_MAX = 3 };
+// Registers of a multiprocessor, less those for addresses: what a program may hold of its rows.
+enum { HELD_WORDS = 44 << 10 };
 
 typedef struct Plan {
     bool vectors;  // promise aligned, contiguous tensors
@@ -33,6 +35,7 @@ typedef struct Plan {
 typedef struct Whole {
     AxisSet dynamic, fixed;
     uint32_t words;  // Nest.words, the most of all nests
+    uint32_t live;   // live_words along the whole axes, the most of all nests
     AxisSet columns; // not contiguous in some nest: never held where the extent is dynamic
     AxisSet sorted;  // dynamic and always held
 } Whole;
@@ -113,6 +116,8 @@ static bool nest_whole(PassCtx *ctx, Kernel *k, Op *par) {
     Whole *w = ctx->user; // set by kernel_whole for the time of its walk
     Nest n = nest_of(par);
     w->words = n.words > w->words ? n.words : w->words;
+    uint32_t live = live_words(ctx->scratch, k, par->region[0], n.whole);
+    w->live = live > w->live ? live : w->live;
     for (int i = 0; i < n.whole.n; i++) {
         const Axis *a = k->axis[n.whole.id[i]];
         bool contiguous = n.contiguous == a->id || n.ndots > 0;
@@ -121,8 +126,11 @@ static bool nest_whole(PassCtx *ctx, Kernel *k, Op *par) {
         if (a->like)
             continue; // it has the window of another axis, which has a size of its own
         if (axis_const_extent(a, &size)) {
-            if (size <= (sorted ? sorted_fixed_max(ctx->target)
-                                : held_fixed_max(ctx->target, contiguous, must_hold(par, a))))
+            bool must = must_hold(par, a);
+            bool fits = must || sorted || ctx->target->family == TARGET_CPU ||
+                        size * (int64_t)live <= HELD_WORDS;
+            if (fits && size <= (sorted ? sorted_fixed_max(ctx->target)
+                                        : held_fixed_max(ctx->target, contiguous, must)))
                 axes_add(&w->fixed, a->id);
         } else {
             bool guarded =
@@ -310,12 +318,14 @@ static void guard_held(Kernel *k, const Builder *head, AxisSet axes, uint32_t bo
 // Held bounds by target: what the registers of a program hold (GPU); a few vectors (CPU, where
 // streaming is as good).
 // What a fold or scan combines takes as many registers more.
-static int held_bounds(const TargetDesc *t, uint32_t words, uint32_t bounds[HELD_MAX]) {
+static int held_bounds(const TargetDesc *t, uint32_t words, uint32_t live,
+                       uint32_t bounds[HELD_MAX]) {
     if (t->family == TARGET_CPU)
         return 0;
     static const uint32_t rows[HELD_MAX] = {256, 1024, 4096, 8192, 16384};
     int n = 0;
-    while (n < HELD_MAX && (n == 0 || rows[n] * pow2_ceil(words) <= rows[HELD_MAX - 1])) {
+    while (n < HELD_MAX && (n == 0 || (rows[n] * pow2_ceil(words) <= rows[HELD_MAX - 1] &&
+                                       rows[n] * live <= HELD_WORDS))) {
         bounds[n] = rows[n];
         n++;
     }
@@ -392,7 +402,7 @@ static int variant_plans(const TargetDesc *t, const Whole *w, Plan *plans) {
         plans[n - 1].last = true;
         return n;
     }
-    int nheld = w->dynamic.n > 0 ? held_bounds(t, w->words, bounds) : 0;
+    int nheld = w->dynamic.n > 0 ? held_bounds(t, w->words, w->live, bounds) : 0;
     for (int i = 0; i < nheld; i++)
         plans[n++] = (Plan){.vectors = true, .held = bounds[i]};
     plans[n++] = (Plan){.vectors = true};

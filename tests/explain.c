@@ -91,7 +91,7 @@ Test(explain, rows) {
           "k.fk:3:5: note[schedule]: s.v5: m by 1; 4 warps\n"
           "k.fk:3:5: note[schedule]: s.v6: m by 1; 4 warps\n"
           "k.fk:3:5: note[whole-axis]: s.v5: N is streamed, 1024 at a time\n"
-          "k.fk:3:5: note[whole-axis]: s.v6: N is streamed, 1024 at a time\n");
+          "k.fk:3:5: note[whole-axis]: s.v6: N is streamed, 128 at a time\n");
     check(softmax, (FuseOptions){0}, "");
 }
 
