@@ -185,6 +185,7 @@ void lower_mbarriers_init(Lower *l) {
     for (int i = 0; i < list.n; i++) {
         const Op *def = list.chan[i]->def;
         int stages = chan_stages(list.chan[i]);
+        t->op = def;
         for (int s = 0; s < 2 * stages; s++) {
             Shared bar = {.imm = (int32_t)op_attr_int(def, ATTR_at) + 8 * s};
             t->ops->mbar_init(t, bar, (int)op_attr_int(def, s < stages ? ATTR_full : ATTR_empty));
