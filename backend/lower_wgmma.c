@@ -296,8 +296,9 @@ void lower_mma_issue(Lower *l, const Op *op) {
     LLVMValueRef *start = ARENA_ARRAY(l->arena, LLVMValueRef, (size_t)tile->n);
     if (p.parts.acc)
         lower_flatten(l, p.parts.acc, op->res[0]->type, start);
+    Lane zero = t->ops->splat(t, (Uni){LLVMConstNull(target_type(t, op->res[0]->type.dtype))});
     for (int r = 0; r < tile->n; r++)
-        acc[r].v = p.parts.acc ? start[r] : LLVMConstNull(target_type(t, op->res[0]->type.dtype));
+        acc[r].v = p.parts.acc ? start[r] : zero.v;
     t->ops->mma_fence(t);
     bool ok = true;
     for (uint32_t k = 0; k < p.k; k += p.step)

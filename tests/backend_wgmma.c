@@ -99,53 +99,9 @@ Test(backend_wgmma, role_stores) {
     arena_free(arena);
 }
 
-// No roles: the same warps copy and multiply. The second product takes its left operand from
-// registers, the right ones lie along d: one is transposed, one is not.
-static const char chained[] =
-    "tir placed sm_90a\n"
-    "layout #q = off(d:1, d:2, d:4, d:8, d:16, d:32, i:1^d:8, i:2^d:16, i:4^d:32, i:8, i:16, "
-    "i:32)\n"
-    "layout #kv = off(d:1, d:2, d:4, d:8, d:16, d:32, j:1^d:8, j:2^d:16, j:4^d:32, j:8, j:16, "
-    "j:32)\n"
-    "layout #kr = reg(d:1, d:2, d:4, j:4, j:8, j:16, j:32) lane(d:8, d:16, d:32, j:1, j:2) "
-    "warp(0, 0)\n"
-    "layout #s = reg(j:1, i:8, j:8, j:16, j:32) lane(j:2, j:4, i:1, i:2, i:4) warp(i:16, i:32)\n"
-    "layout #o = reg(d:1, i:8, d:8, d:16, d:32) lane(d:2, d:4, i:1, i:2, i:4) warp(i:16, i:32)\n"
-    "kernel chained(dim S, dim L, dim D = 64, in @q: bf16[%S, 64] {align = 16, inner = 1, sdiv = "
-    "8}, in @k: bf16[%L, 64] {align = 16, inner = 1, sdiv = 8}, in @v: bf16[%L, 64] {align = 16, "
-    "inner = 1, sdiv = 8}, out @o: f32[%S, 64] {align = 16, inner = 1, sdiv = 4}) {\n"
-    "  axis i of S by 64; axis j of L by 64; axis d of D in 0..64 by 64; %g = cdiv %S, 64 : "
-    "index\n"
-    "  launch %pid in 0..%g args(%S, %L; @q, @k, @v, @o) {warps = 4, smem = 41040} {\n"
-    "    @qb = buf.shared {at = 0} : bf16[i, d]#q; @kb = buf.shared {stages = 2, at = 8192} : "
-    "bf16[j, d]#kv; @vb = buf.shared {stages = 2, at = 24576} : bf16[j, d]#kv\n"
-    "    @cq = chan @qb {mode = mbarrier, tx = 8192, full = 1, empty = 1, at = 40960}\n"
-    "    @ck = chan @kb {mode = mbarrier, stages = 2, tx = 8192, full = 1, empty = 1, at = 40976}\n"
-    "    @cv = chan @vb {mode = mbarrier, stages = 2, tx = 8192, full = 1, empty = 1, at = 41008}\n"
-    "    %i0 = mul %pid, 64 : index\n"
-    "    with i in %i0..%S {\n"
-    "      acquire @cq(0:i32); copy @q[i, d] to @qb(0:i32) signal @cq {engine = tma, check = [0]}; "
-    "commit @cq(0:i32); wait @cq(0:i32)\n"
-    "      %r, %pe = for j in 0..%L carry (%acc = 0.0:f32 : f32[i, d]#o, %n = 0:i32 : i32) : "
-    "f32[i, d]#o, i32 {\n"
-    "        acquire @ck(%n); copy @k[j, d] to @kb(%n) signal @ck {engine = tma, check = [0]}; "
-    "commit @ck(%n)\n"
-    "        acquire @cv(%n); copy @v[j, d] to @vb(%n) signal @cv {engine = tma, check = [0]}; "
-    "commit @cv(%n)\n"
-    "        wait @ck(%n); %sa = mma.issue[d] @qb(0:i32), @kb(%n) {unit = m64n64k16, rows = [i], "
-    "cols = [j]} : async f32[i, j]#s; %s = mma.wait %sa : f32[i, j]#s; release @ck(%n)\n"
-    "        %p = cast %s : bf16[i, j]#s\n"
-    "        wait @cv(%n); %oa = mma.issue[j] %p, @vb(%n), %acc {unit = m64n64k16, rows = [i], "
-    "cols = [d]} : async f32[i, d]#o; %a = mma.wait %oa : f32[i, d]#o; release @cv(%n)\n"
-    "        %n1 = add %n, 1:i32 : i32; yield %a, %n1\n"
-    "      }\n"
-    "      release @cq(0:i32); store @o[i, d], %r {det = [i, d], check = [0]}\n"
-    "    }\n"
-    "  }\n"
-    "}\n";
-
 Test(backend_wgmma, left_operand_in_registers) {
-    Emitted e = emit_ptx(chained, "sm_90a");
+    Arena *arena = arena_new("test");
+    Emitted e = emit_ptx(read_corpus(arena, "chained_sm90a.tir"), "sm_90a");
     cr_expect_eq(count_of(e.text, "wgmma.mma_async.sync.aligned.m64n64k16"), 8, "%s", e.text);
     // scale-D 0 starts the first product of each block of k; last: is b transposed?
     cr_expect_eq(count_of(e.text, "da, db, 0, 1, 1, 0, 0;"), 1);
@@ -154,6 +110,7 @@ Test(backend_wgmma, left_operand_in_registers) {
     cr_expect_eq(count_of(e.text, "mbarrier.try_wait.parity"), 6);
     cr_expect(!strstr(e.text, "setmaxnreg"));
     no_spills(assemble(&e, "sm_90a"));
+    arena_free(arena);
     arena_free(e.arena);
 }
 
@@ -173,7 +130,8 @@ Test(backend_wgmma, invalid) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Arena *arena = arena_new("test");
         const char *error = NULL;
-        Module *m = parse(arena, replaced(arena, chained, cases[i].from, cases[i].to));
+        Module *m = parse(arena, replaced(arena, read_corpus(arena, "chained_sm90a.tir"),
+                                          cases[i].from, cases[i].to));
         cr_expect(!ir_verify(arena, m, &error), "case %zu", i);
         cr_expect(error && strstr(error, cases[i].message), "case %zu: %s", i, error ? error : "");
         arena_free(arena);
@@ -199,7 +157,8 @@ Test(backend_wgmma, unsupported) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         Arena *arena = arena_new("test");
-        char *text = replaced(arena, chained, cases[i].from, cases[i].to);
+        char *text =
+            replaced(arena, read_corpus(arena, "chained_sm90a.tir"), cases[i].from, cases[i].to);
         Emitted e =
             emit_text(text, "sm_90a", (BackendOptions){.emit = BACKEND_PTX, .opt_level = 2});
         cr_expect(!e.text, "case %zu", i);
@@ -207,8 +166,11 @@ Test(backend_wgmma, unsupported) {
         arena_free(e.arena);
         arena_free(arena);
     }
-    Emitted e = emit_text(chained, "sm_80", (BackendOptions){.emit = BACKEND_PTX, .opt_level = 2});
+    Arena *arena = arena_new("test");
+    Emitted e = emit_text(read_corpus(arena, "chained_sm90a.tir"), "sm_80",
+                          (BackendOptions){.emit = BACKEND_PTX, .opt_level = 2});
     cr_expect(!e.text && strstr(e.messages, "tma"), "%s", e.messages);
+    arena_free(arena);
     arena_free(e.arena);
 }
 
