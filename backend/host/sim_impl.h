@@ -129,7 +129,8 @@ struct Sim {
     const SourceMap *sources;
     uint8_t *shared;
     SimCell *cell;
-    uint32_t *readers; // [(byte * READER_KINDS + kind) * warps + warp]: count of the last read
+    // [(byte * READER_KINDS + kind) * warps + warp]: count of the last read; of bytes with is_read
+    uint32_t *readers;
     SimRange range[SIM_RANGES_MAX];
     int nrange;
     bool unbounded;

@@ -17,10 +17,8 @@ static uint32_t *readers_at(Sim *sim, uint32_t at) {
 
 static SimCell *cell_at(Sim *sim, uint32_t at) {
     SimCell *c = &sim->cell[at];
-    if (c->generation != sim->generation) {
+    if (c->generation != sim->generation)
         *c = (SimCell){.generation = sim->generation, .writer = AGENT_NONE};
-        memset(readers_at(sim, at), 0, READER_KINDS * (size_t)sim->warps * sizeof(uint32_t));
-    }
     return c;
 }
 
@@ -120,7 +118,10 @@ static void shared_read(SimWarp *w, int lane, uint32_t at, uint32_t bytes, uint6
             race_fail(w, lane, i, "reads", c->writer, c->writer >= AGENT_COPY ? "writes" : "wrote",
                       c->write_at, agent, span);
         fence_check(w, c, i, "reads", agent, span);
-        readers_at(sim, i)[place] = clock;
+        uint32_t *readers = readers_at(sim, i);
+        if (!c->is_read)
+            memset(readers, 0, READER_KINDS * (size_t)sim->warps * sizeof *readers);
+        readers[place] = clock;
         c->read_at = (uint32_t)span;
         c->is_read = true;
     }
@@ -143,7 +144,6 @@ static void readers_check(SimWarp *w, int lane, uint32_t at, SimCell *c, int age
         if (w->clock[by] < readers[r])
             race_fail(w, lane, at, "writes", by, by >= AGENT_COPY ? "reads" : "read", c->read_at,
                       agent, span);
-        readers[r] = 0;
     }
     c->is_read = false;
 }
