@@ -1,18 +1,28 @@
 #!/usr/bin/env python3
-"""Random kernels on every device of this machine against the evaluator and numpy.
+"""Random kernels on the devices of this machine against the evaluator.
 
-    fuzz_kernels.py FUSEC [--seed=N] [--count=N] [--seconds=N] [--keep=DIR] [--verbose=1]
+    fuzz_kernels.py FUSEC [--seed=N] [--count=N] [--devices=eval,cpu,sim] [--jobs=N] [--seconds=N]
+                    [--batch=N] [--keep=DIR] [--json=FILE] [--kind=NAME] [--reduce-seconds=N]
+    fuzz_kernels.py FUSEC --repeat=FILE.fk [--devices=...]
 
-Makes well-typed kernels of whole-tensor statements and hand-written nests: elementwise, reductions
-over one or several axes, products of any operand order, several outputs, inout, temporaries,
-loops and conditions between statements. Each runs on `eval`, `cpu` and `sim` with the same inputs
-(zero, one, prime and round extents; C and Fortran order); the outputs agree within a bound that
-the dtype sets, and with numpy in f64 where all is f32. A kernel that the compiler refuses as
-unsupported is counted and is no error; an internal error, a crash or a hang is one. No program is
-started after `seconds`. --keep copies what failed to DIR/SEED.
+Needs python3, numpy and a fusec; a device is eval, cpu, sim, cuda, a target such as sim-sm_90a, or check
+or tiles: the evaluator with --check or --check=tiles.
+Seed by seed a unit is made (fuzz_units.py): statements on whole tensors, a nest, products, scatters,
+casts, ... Several of them are the body of one kernel, so that a device is started once for a batch; a
+batch that is refused or fails is halved until one unit is left.
+
+Outputs agree bit by bit where the values are exact in any order, else within the unit's bound. A
+unit that is refused as unsupported is counted, by reason; any other refusal, a crash, a hang, an
+internal error or a difference is a failure: it is reduced, printed, and written to --keep as a file
+that --repeat runs again. No unit is started after --seconds.
 """
+import argparse
+import collections
+import concurrent.futures
+import json
+import math
 import os
-import random
+import re
 import shutil
 import subprocess
 import sys
@@ -25,401 +35,492 @@ except ImportError:
     print("skipped: numpy is missing")
     sys.exit(77)
 
-SIZES = [0, 1, 2, 3, 5, 7, 8, 16, 17, 31, 32, 33, 64, 65, 100, 128, 130]
-LONG = [1000, 1025, 4100, 5003]
-DTYPES = {"f32": np.float32, "f16": np.float16}
-TOLERANCE = {"f32": 3e-4, "f16": 6e-3}
+import fuzz_data
+import fuzz_units
 
 
-# --- values with named axes: the text of an expression and what numpy makes of it ---
-
-
-class Expr:
-    """text: the source; axes: a sorted tuple of names; of: environment => array over axes."""
-
-    def __init__(self, text, axes, of, exact=False, heavy=0):
-        self.text, self.axes, self.of = text, tuple(sorted(axes)), of
-        self.exact = exact  # an input's own value: comparisons with it do not depend on rounding
-        self.heavy = heavy  # products in it: their nesting is limited
-
-
-def spread(array, axes, to):
-    """The array over sorted `axes`, broadcast to the sorted axes `to`."""
-    at = 0
-    index = []
-    for name in to:
-        if name in axes:
-            index.append(slice(None))
-            at += 1
-        else:
-            index.append(None)
-    return array[tuple(index)]
-
-
-def both(a, b):
-    return tuple(sorted(set(a.axes) | set(b.axes)))
-
-
-def binary(form, fn, a, b):
-    axes = both(a, b)
-    return Expr(form.format(a.text, b.text), axes,
-                lambda env: fn(spread(a.of(env), a.axes, axes), spread(b.of(env), b.axes, axes)),
-                heavy=max(a.heavy, b.heavy))
-
-
-def unary(form, fn, a):
-    return Expr(form.format(a.text), a.axes, lambda env: fn(a.of(env)), heavy=a.heavy)
-
-
-def choice(a, b, x, y):
-    axes = tuple(sorted(set(a.axes) | set(b.axes) | set(x.axes) | set(y.axes)))
-    return Expr(f"({a.text} > {b.text} ? {x.text} : {y.text})", axes,
-                lambda env: np.where(*[spread(v, e, axes) for v, e in (
-                    (spread(a.of(env), a.axes, both(a, b)) > spread(b.of(env), b.axes, both(a, b)),
-                     both(a, b)), (x.of(env), x.axes), (y.of(env), y.axes))]),
-                heavy=max(x.heavy, y.heavy))
-
-
-def reduction(kind, over, a):
-    rest = tuple(n for n in a.axes if n not in over)
-    at = tuple(i for i, n in enumerate(a.axes) if n in over)
-
-    def of(env):
-        v = a.of(env)
-        with np.errstate(all="ignore"):
-            if kind == "sum":
-                return v.sum(axis=at)
-            if kind == "mean":
-                return v.sum(axis=at) / np.prod([v.shape[i] for i in at])
-            if kind == "max":
-                return v.max(axis=at, initial=-np.inf)
-            return v.min(axis=at, initial=np.inf)
-
-    return Expr(f"{kind}[{', '.join(over)}]({a.text})", rest, of, heavy=a.heavy)
-
-
-def product(over, a, b):
-    axes = tuple(sorted((set(a.axes) | set(b.axes)) - {over}))
-
-    def of(env):
-        names = {n: chr(ord("a") + i) for i, n in enumerate(sorted(set(a.axes) | set(b.axes)))}
-        form = "{},{}->{}".format(*["".join(names[n] for n in s) for s in (a.axes, b.axes, axes)])
-        return np.einsum(form, a.of(env), b.of(env))
-
-    return Expr(f"dot[{over}]({a.text}, {b.text})", axes, of, heavy=max(a.heavy, b.heavy) + 1)
-
-
-# --- kernels ---
+# What a target may refuse (lang/SPEC.md, section 18); other words of a refusal are a failure.
+DOCUMENTED = re.compile(r"not supported yet|bytes of shared memory|vector operations|not known to fit|on the CPU|on a GPU|needs a compile-time")
 
 
 class Program:
-    def __init__(self, seed):
-        self.rng = r = random.Random(seed)
-        self.dims = r.sample(["B", "K", "M", "N"], r.choice([1, 2, 2, 3, 3]))
-        self.size = {d: r.choice(SIZES) for d in self.dims}
-        if len(self.dims) <= 2 and r.random() < 0.3:
-            self.size[r.choice(self.dims)] = r.choice(LONG)
-        while np.prod([max(s, 1) for s in self.size.values()]) > 60000:
-            d = max(self.size, key=self.size.get)
-            self.size[d] = max(1, self.size[d] // 3)
-        self.dtype = "f32" if r.random() < 0.7 else "f16"
-        self.inputs, self.outputs, self.inouts = {}, {}, {}
-        self.values, self.lines, self.steps = [], [], []
-        self.count = 0
-        self.current = {}  # tensor => its contents as an expression of the environment
+    """A kernel with what it runs on. `text` says all of it, `parsed` reads it back."""
 
-    def name(self, base):
-        self.count += 1
-        return f"{base}{self.count}"
+    TABLES = ("sizes", "scalars", "schedule", "bounds")
 
-    def order(self, axes):
-        axes = list(axes)
-        self.rng.shuffle(axes)
-        return axes
+    def __init__(self, seed=1, flags=()):
+        self.seed, self.flags = seed, list(flags)
+        self.ins, self.inouts, self.outs = {}, {}, {}
+        self.sizes, self.scalars, self.schedule, self.bounds = {}, {}, {}, {}
+        self.absent, self.lines, self.where = set(), [], []
 
-    def subset(self):
-        n = self.rng.choice([1, 1, 2, 2, 2, 3])
-        return self.rng.sample(self.dims, min(n, len(self.dims)))
+    @staticmethod
+    def of(units, seed, flags):
+        p = Program(seed, flags)
+        for u in units:
+            for table in ("ins", "inouts", "outs", "sizes", "scalars", "schedule", "bounds"):
+                getattr(p, table).update(getattr(u, table))
+            p.absent |= u.absent
+            p.lines += u.lines
+            p.where += u.where
+        return p
 
-    def add_tensor(self, table, axes, dtype):
-        name = self.name({id(self.inputs): "x", id(self.outputs): "y"}.get(id(table), "z"))
-        table[name] = (self.order(axes), dtype)
-        return name
-
-    def tensor(self, name):
-        axes, _ = self.inputs.get(name) or self.inouts.get(name) or self.outputs.get(name) or \
-            self.temps[name]
-        return Expr(name, axes, lambda env: env[name], exact=name in self.inputs)
-
-    def leaf(self):
-        r = self.rng.random()
-        if r < 0.15:
-            c = self.rng.choice([0.5, 2.0, -1.5, 1.0])
-            return Expr(f"({c})" if c < 0 else str(c), (), lambda env: np.float64(c))
-        if r < 0.5 and self.values:
-            return self.rng.choice(self.values)
-        readable = list(self.inputs) + list(self.inouts) + list(self.written)
-        return self.tensor(self.rng.choice(readable))
-
-    def operand(self, over):
-        """A value along `over` of the dtype T, for a product."""
-        e = self.expr(1)
-        if over not in e.axes:
-            e = binary("({} * {})", np.multiply, e, self.tensor(self.along(over)))
-        return Expr(f"(({e.text}) as T)", e.axes, e.of, heavy=e.heavy)
-
-    def along(self, over):
-        fit = [n for n in self.inputs if over in self.inputs[n][0]]
-        return self.rng.choice(fit) if fit else self.add_tensor(self.inputs, [over], "T")
-
-    def expr(self, depth):
-        r = self.rng
-        kind = r.random()
-        if depth == 0 or kind < 0.12:
-            return self.leaf()
-        a = self.expr(depth - 1)
-        if kind < 0.30:
-            form, fn = r.choice([("({} + {})", np.add), ("({} - {})", np.subtract),
-                                 ("({} * {})", np.multiply), ("max({}, {})", np.maximum),
-                                 ("min({}, {})", np.minimum)])
-            return binary(form, fn, a, self.expr(depth - 1))
-        if kind < 0.42:
-            b = self.expr(depth - 1)
-            return binary("({} / {})", np.divide, a,
-                          unary("(1.0 + abs({}))", lambda v: 1 + np.abs(v), b))
-        if kind < 0.56:
-            form, fn = r.choice([
-                ("abs({})", np.abs), ("(-{})", np.negative), ("tanh({})", np.tanh),
-                ("exp(min({}, 1.0))", lambda v: np.exp(np.minimum(v, 1.0))),
-                ("sqrt(abs({}) + 0.5)", lambda v: np.sqrt(np.abs(v) + 0.5))])
-            return unary(form, fn, a)
-        if kind < 0.64:
-            x, y = self.tensor(r.choice(list(self.inputs))), self.tensor(r.choice(list(self.inputs)))
-            return choice(x, y, a, self.expr(depth - 1))
-        if kind < 0.85 and a.axes:
-            over = r.sample(a.axes, 1 if r.random() < 0.8 else r.randint(1, len(a.axes)))
-            return reduction(r.choice(["sum", "max", "min", "mean", "sum"]), over, a)
-        if a.heavy < 2:
-            over = r.choice(self.dims)
-            return product(over, self.operand(over), self.operand(over))
-        return a
-
-    def fit(self, e, axes):
-        """The expression over exactly these axes: others are reduced, missing ones broadcast."""
-        extra = [n for n in e.axes if n not in axes]
-        return reduction("max" if self.rng.random() < 0.3 else "sum", extra, e) if extra else e
-
-    def store(self, name, indent):
-        axes, dtype = self.inouts.get(name) or self.outputs.get(name) or self.temps[name]
-        e = self.fit(self.expr(self.rng.choice([1, 2, 2, 3])), axes)
-        cast = " as T" if dtype == "T" else ""
-        self.lines.append(f"{indent}{name} = ({e.text}){cast};")
-        order = tuple(sorted(axes))
-        self.written.add(name)
-
-        def run(env):
-            shape = [self.size[n] for n in order]
-            env[name] = np.broadcast_to(spread(e.of(env), e.axes, order), shape)
-        return run
-
-    def make(self):
-        r = self.rng
-        self.temps, self.written = {}, set()
-        for _ in range(r.randint(1, 4)):
-            self.add_tensor(self.inputs, self.subset(), "T")
-        for _ in range(r.choice([0, 0, 1, 2])):
-            self.add_tensor(self.inouts, self.subset(), r.choice(["T", "f32"]))
-        for _ in range(r.randint(1, 3)):
-            self.add_tensor(self.outputs, self.subset(), r.choice(["T", "f32"]))
-        unwritten = list(self.outputs)
-        for _ in range(r.choice([1, 2, 3, 4, 6, 9])):
-            self.statement(unwritten)
-        for name in unwritten:
-            self.steps.append(self.store(name, "    "))
-        return self
-
-    def statement(self, unwritten):
-        r = self.rng
-        kind = r.random()
-        if kind < 0.4:
-            e = self.expr(r.choice([1, 2, 3]))
-            if not e.axes:
-                return
-            name = self.name("v")
-            self.lines.append(f"    let {name} = {e.text};")
-            self.values.append(Expr(name, e.axes, lambda env: env[name], heavy=e.heavy))
-            self.steps.append(lambda env: env.__setitem__(name, e.of(env)))
-        elif kind < 0.5:
-            name = self.name("t")
-            axes = self.order(self.subset())
-            dtype = r.choice(["T", "f32"])
-            self.temps[name] = (axes, dtype)
-            self.lines.append(f"    temp {name}: {dtype}[{', '.join(axes)}];")
-            self.steps.append(self.store(name, "    "))
-        elif kind < 0.62 and (self.inouts or self.written):
-            self.host_region()
-        else:
-            places = list(self.inouts) + unwritten + list(self.written)
-            name = r.choice(places)
-            if name in unwritten:
-                unwritten.remove(name)
-            self.steps.append(self.store(name, "    "))
-
-    def host_region(self):
-        r = self.rng
-        places = sorted(set(self.inouts) | self.written)
-        loop = r.random() < 0.5
-        runs = r.choice([0, 1, 3]) if loop else r.choice([0, 1])
-        self.lines.append(f"    for step{self.count} in 0..n {{" if loop else "    if n > 0 {")
-        self.count += 1
-        inner = [self.store(r.choice(places), "        ") for _ in range(r.randint(1, 3))]
-        self.lines.append("    }")
-        if not hasattr(self, "n"):
-            self.n = runs
-        times = self.n if loop else int(self.n > 0)
-        self.steps.append(lambda env: [run(env) for _ in range(times) for run in inner])
+    def copy(self):
+        p = Program(self.seed, self.flags)
+        for table in ("ins", "inouts", "outs", "sizes", "scalars", "schedule", "bounds"):
+            getattr(p, table).update(getattr(self, table))
+        p.absent, p.lines, p.where = set(self.absent), list(self.lines), list(self.where)
+        return p
 
     def text(self):
-        def params(table):
-            return [f"{n}: {d}[{', '.join(a)}]" for n, (a, d) in table.items()]
-        ins = params(self.inputs) + (["n: i32"] if hasattr(self, "n") else [])
-        outs = ["inout " + p for p in params(self.inouts)] + params(self.outputs)
-        head = f"kernel k<T: float>({', '.join(ins)}) -> ({', '.join(outs)}) {{\n"
-        return head + "\n".join(self.lines) + "\n}\n"
+        def param(name, of, prefix=""):
+            dtype, dims = of
+            return f"{prefix}{name}: {dtype}" + (f"[{', '.join(dims)}]" if dims else "") + ("?" if name[0] == "b" else "")
+        head = [f"// seed={self.seed} flags={','.join(self.flags)} absent={','.join(sorted(self.absent))}"]
+        for table in self.TABLES:
+            head.append(f"// {table}: " + " ".join(f"{k}={v!r}" for k, v in getattr(self, table).items()))
+        ins = [param(n, o) for n, o in self.ins.items()] + [f"{n}: i32" for n in self.scalars]
+        ins += [param(n, o, "inout ") for n, o in self.inouts.items()]
+        outs = [param(n, o) for n, o in self.outs.items()]
+        clauses = f" where {', '.join(self.where)}" if self.where else ""
+        if self.schedule:
+            clauses += " schedule { " + " ".join(f"{k} = {v};" for k, v in self.schedule.items()) + " }"
+        body = "\n".join(self.lines)
+        used = "".join(f + "\n" for f in fuzz_units.FUNCTIONS.splitlines() if f.split("(")[0][3:] in body)
+        results = ") -> (\n    " + ",\n    ".join(outs) + "\n)" if outs else ")"
+        return ("\n".join(head) + "\n" + used + "kernel k(\n    " + ",\n    ".join(ins) + "\n" + results +
+                f"{clauses}\n{{\n" + body + "\n}\n")
 
-    def reference(self, data):
-        env = {}
-        for table in (self.inputs, self.inouts):
-            for name, (axes, _) in table.items():
-                order = sorted(axes)
-                env[name] = np.transpose(data[name].astype(np.float64),
-                                         [axes.index(n) for n in order])
-        with np.errstate(all="ignore"):
-            for step in self.steps:
-                step(env)
-        out = {}
-        for table in (self.inouts, self.outputs):
-            for name, (axes, _) in table.items():
-                order = sorted(axes)
-                out[name] = np.transpose(env[name], [order.index(n) for n in axes])
-        return out
+    @staticmethod
+    def parsed(text):
+        first = re.search(r"^// seed=(\d+) flags=(\S*) absent=(\S*)$", text, re.M)
+        p = Program(int(first[1]), [f for f in first[2].split(",") if f])
+        p.absent = {n for n in first[3].split(",") if n}
+        for table in Program.TABLES:
+            for k, v in re.findall(r"(\w+)=(\S+)", re.search(rf"^// {table}:(.*)$", text, re.M)[1]):
+                getattr(p, table)[k] = float(v) if table == "bounds" else int(v)
+        ins, outs, clauses, body = re.search(
+            r"^kernel k\(\n(.*?)\n\)(?: -> \(\n(.*?)\n\))?(.*?)\n\{\n(.*)\n\}\n", text, re.S | re.M).groups()
+        for table, part in ((p.ins, ins), (p.outs, outs or "")):
+            for inout, name, dtype, dims in re.findall(r"(inout )?(\w+): (\w+)(?:\[(.*?)\])?", part):
+                if name not in p.scalars:
+                    (p.inouts if inout else table)[name] = (dtype, [d for d in dims.split(", ") if d])
+        where = re.search(r"where (.*?)(?: schedule|$)", clauses)
+        p.where = where[1].split(", ") if where else []
+        p.lines = body.split("\n")
+        return p
 
-
-# --- running ---
+    def shape(self, dims):
+        return tuple(self.sizes[d] if d in self.sizes else int(d) for d in dims)
 
 
 class Failure(Exception):
-    pass
+    """kind: what has to stay the same while the program is reduced."""
+
+    def __init__(self, device, kind, text):
+        super().__init__(f"{device}: {text}")
+        self.device, self.kind = device, kind
 
 
-def write_inputs(p, folder, seed):
-    gen = np.random.default_rng(seed)
-    data = {}
-    for table in (p.inputs, p.inouts):
-        for name, (axes, dtype) in table.items():
-            shape = [p.size[n] for n in axes]
-            kind = DTYPES[p.dtype if dtype == "T" else dtype]
-            v = gen.standard_normal(shape).astype(kind)
-            data[name] = np.asfortranarray(v) if gen.random() < 0.3 else v
-    return data
+class Refused(Exception):
+    def __init__(self, device, text):
+        super().__init__(text)
+        self.device = device
+        self.reason = re.sub(r"\d+", "N", re.sub(r"`[^`]*`|'[^']*'", "_", text))
 
 
-def run_device(fusec, p, folder, data, device, extra=()):
-    values = []
-    for name, v in data.items():
-        path = os.path.join(folder, f"{name}.{device}.npy")
-        np.save(path, v)
-        values.append(f"{name}={path}")
-    outs = {}
-    for table in (p.inouts, p.outputs):
-        for name, (axes, dtype) in table.items():
-            path = os.path.join(folder, f"{name}.{device}.npy")
-            outs[name] = path
-            if name not in data:
-                values.append(f"{name}={path}")
-    if hasattr(p, "n"):
-        values.append(f"n={p.n}")
-    shapes = [f"--shape={n}={','.join(str(p.size[d]) for d in a)}"
-              for n, (a, _) in p.outputs.items()]
-    command = [fusec, "run", os.path.join(folder, "k.fk"), f"--device={device}", "-Wno-perf", "-O1",
-               "-D", f"T={p.dtype}", *extra, *shapes, *values]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    except subprocess.TimeoutExpired:
-        raise Failure(f"{device}: does not end") from None
-    if done.returncode != 0:
-        if "error[unsupported]" in done.stderr and "error[internal]" not in done.stderr:
-            return done.stderr.strip().splitlines()[0]
-        raise Failure(f"{device}: exit status {done.returncode}\n{done.stderr.strip()[:2000]}")
-    return {n: np.load(path) for n, path in outs.items()}
+class Runner:
+    def __init__(self, fusec, timeout):
+        self.fusec, self.timeout, self.processes = fusec, timeout, 0
+
+    def command(self, p, folder, device):
+        values = [f"{n}={os.path.join(folder, 'in.safetensors')}:{n}" for n in p.ins if n not in p.absent]
+        values += [f"{n}={os.path.join(folder, device + '.safetensors')}:{n}" for n in [*p.inouts, *p.outs]]
+        values += [f"{n}={v}" for n, v in p.scalars.items()]
+        shapes = [f"--shape={n}={','.join(map(str, p.shape(d)))}" for n, (_, d) in p.outs.items() if d]
+        where = ["--device=eval", "--check" + "=tiles" * (device == "tiles")] if device in ("check", "tiles") else \
+            [f"--device={device}"] if device in ("eval", "cpu", "sim", "cuda") else \
+            ["--device=" + ("sim" if device.startswith("sim") else "cuda"), f"--target={device}"]
+        return [self.fusec, "run", os.path.join(folder, "k.fk"), *where, "-Wno-perf", "-O1", *p.flags, *shapes, *values]
+
+    def run(self, p, folder, device):
+        """The outputs' bits; raises Refused or Failure."""
+        out = os.path.join(folder, device + ".safetensors")
+        fuzz_data.write(out, {n: (t, fuzz_data.made(n, t, p.shape(d), p.seed)) for n, (t, d) in p.inouts.items()})
+        self.processes += 1
+        try:
+            done = subprocess.run(self.command(p, folder, device), capture_output=True, text=True,
+                                  errors="replace", timeout=self.timeout)
+        except subprocess.TimeoutExpired:
+            raise Failure(device, "hang", f"does not end in {self.timeout} seconds") from None
+        if done.returncode != 0:
+            errors = [s for s in done.stderr.splitlines() if "error" in s or "ERROR" in s or "runtime error" in s]
+            first = errors[0] if errors else done.stderr.strip()[:300]
+            ids = set(re.findall(r"error\[([\w-]+)\]", done.stderr))
+            if ids == {"unsupported"} and done.returncode in (1, 5):
+                refused = Refused(device, re.sub(r"^.*error\[unsupported\]: ", "", first))
+                if DOCUMENTED.search(str(refused)):
+                    raise refused
+                raise Failure(device, "refused: " + refused.reason, f"refused: {refused}")
+            kind = f"{done.returncode} {' '.join(sorted(ids))} " + ("" if ids else re.sub(r"==\d+==|\d+|0x\w+", "", first)[:60])
+            raise Failure(device, kind, f"exit status {done.returncode}\n{done.stderr.strip()[:1500]}")
+        return fuzz_data.read(out)
+
+    def place(self, p, folder):
+        with open(os.path.join(folder, "k.fk"), "w", encoding="utf-8") as f:
+            f.write(p.text())
+        fuzz_data.write(os.path.join(folder, "in.safetensors"),
+                        {n: (t, fuzz_data.made(n, t, p.shape(d), p.seed)) for n, (t, d) in p.ins.items()
+                         if n not in p.absent})
 
 
-def compare(p, what, got, want):
-    for name, w in want.items():
-        g = got[name].astype(np.float64)
-        w = w.astype(np.float64)
-        if g.shape != w.shape:
-            raise Failure(f"{what}: {name} has shape {g.shape}, not {w.shape}")
-        finite = np.isfinite(w) & np.isfinite(g)
-        scale = max(1.0, float(np.abs(w[finite]).max(initial=0.0)))
-        near = np.abs(np.where(finite, g, 0) - np.where(finite, w, 0))
-        same = np.where(finite, near <= TOLERANCE[p.dtype] * scale,
-                        (g == w) | (np.isnan(g) & np.isnan(w)))
+def compare(p, device, got, want, slack=1.0):
+    """How many outputs agree; raises Failure."""
+    for name, (dtype, w) in want.items():
+        g = fuzz_data.decoded(got[name][1], dtype)
+        w = fuzz_data.decoded(w, dtype)
+        if w.dtype.kind == "f":
+            bound = slack * 2 * p.bounds.get(name, 0.0)
+            with np.errstate(all="ignore"):
+                same = (g == w) | (np.isnan(g) & np.isnan(w)) | (np.abs(g - w) <= bound)
+        else:
+            bound, same = 0, g == w
         if not same.all():
             at = tuple(int(i) for i in np.argwhere(~same)[0])
-            raise Failure(f"{what}: {name}{list(at)} is {g[at]}, not {w[at]} "
-                          f"({int((~same).sum())} of {w.size} differ)")
+            raise Failure(device, "differs", f"{name}{list(at)} is {g[at]!r}, not {w[at]!r} (bound {bound:.3g}; "
+                          f"{int((~same).sum())} of {w.size} differ)")
+    return len(want)
 
 
-def check(fusec, seed, folder):
-    p = Program(seed).make()
-    with open(os.path.join(folder, "k.fk"), "w", encoding="utf-8") as f:
-        f.write(p.text())
-    data = write_inputs(p, folder, seed)
-    want = run_device(fusec, p, folder, data, "eval")
-    if isinstance(want, str):
-        return f"eval: {want}"
-    if p.dtype == "f32":
-        compare(p, "eval against numpy", want, p.reference(data))
-    # The front end has proved that iterations do not meet; tile sizes may not matter.
-    run_device(fusec, p, folder, data, "eval", ("--check", "--check=tiles"))
-    refused = None
-    for device in ("cpu", "sim"):
-        got = run_device(fusec, p, folder, data, device)
-        if isinstance(got, str):
-            refused = f"{device}: {got}"
-            continue
-        compare(p, device, got, want)
-    return refused
+def check(runner, p, devices):
+    """Runs all devices: (comparisons, refusals); raises Failure, or Refused where the evaluator refuses."""
+    folder = tempfile.mkdtemp(prefix="fuzz_kernels.")
+    try:
+        runner.place(p, folder)
+        want, compared, refused = runner.run(p, folder, "eval"), 0, []
+        for device in devices:
+            if device == "eval":
+                continue
+            try:
+                compared += compare(p, device, runner.run(p, folder, device), want)
+            except Refused as e:
+                refused.append(e)
+        return compared, refused
+    finally:
+        shutil.rmtree(folder)
+
+
+# --- reduction ---
+
+
+class Reducer:
+    """Makes a failing program smaller while it fails in the same way."""
+
+    def __init__(self, runner, failure, seconds):
+        self.runner, self.failure, self.end = runner, failure, time.monotonic() + seconds
+
+    def fails(self, p):
+        if time.monotonic() > self.end:
+            return False
+        try:
+            check(self.runner, p, [self.failure.device])
+        except Failure as e:
+            return e.device == self.failure.device and e.kind == self.failure.kind
+        except (Refused, KeyError, ValueError):
+            pass
+        return False
+
+    @staticmethod
+    def tidy(p):
+        """Without parameters, dims and entries that the body does not name."""
+        names = set(re.findall(r"\w+", "\n".join(p.lines + p.where)))
+        for table in (p.ins, p.inouts, p.outs, p.scalars):
+            for n in [n for n in table if n not in names]:
+                del table[n]
+        if not p.outs and not p.inouts:
+            return None
+        dims = set(re.findall(r"\w+", " ".join(" ".join(d) for t in (p.ins, p.inouts, p.outs) for _, d in t.values())))
+        p.where = [w for w in p.where if set(re.findall(r"[A-Za-z]\w*", w)) <= dims]
+        p.sizes = {d: s for d, s in p.sizes.items() if d in dims}
+        p.absent &= set(p.ins)
+        p.bounds = {n: b for n, b in p.bounds.items() if n in p.outs or n in p.inouts}
+        return p
+
+    def attempt(self, p, change):
+        q = p.copy()
+        change(q)
+        q = self.tidy(q)
+        return q if q is not None and q.text() != p.text() and self.fails(q) else None
+
+    def run(self, p):
+        before = None
+        while before != p.text() and time.monotonic() < self.end:
+            before = p.text()
+            p = self.drop_lines(p)
+            p = self.each(p, self.entries)
+            p = self.shrink_expressions(p)
+            p = self.each(p, self.smaller)
+            p = self.each(p, self.plainer)
+        return p
+
+    def drop_lines(self, p):
+        size = max(1, len(p.lines) // 2)
+        while size:
+            at = 0
+            while at < len(p.lines):
+                def change(q, at=at, size=size):
+                    del q.lines[at:at + size]
+                part = "".join(p.lines[at:at + size])
+                whole = part.count("{") == part.count("}")
+                q = self.attempt(p, change) if whole else self.unwrapped(p, at) if size == 1 else None
+                p, at = (q, at) if q else (p, at + 1)
+            size //= 2
+        return p
+
+    def unwrapped(self, p, at):
+        """Without the block that starts at this line, or with its statements in its place."""
+        if "{" not in p.lines[at] or "}" in p.lines[at]:
+            return None
+        depth, end = 0, at
+        for end in range(at, len(p.lines)):
+            depth += p.lines[end].count("{") - p.lines[end].count("}")
+            if depth == 0:
+                break
+
+        def drop(q):
+            del q.lines[at:end + 1]
+
+        def unwrap(q):
+            q.lines[at:end + 1] = q.lines[at + 1:end]
+        return self.attempt(p, drop) or self.attempt(p, unwrap)
+
+    def each(self, p, changes):
+        """Takes each change of a list that keeps the failure; the list is made again after one."""
+        again = True
+        while again:
+            again = False
+            for change in changes(p):
+                q = self.attempt(p, change)
+                if q:
+                    p, again = q, True
+                    break
+        return p
+
+    @staticmethod
+    def entries(p):
+        for k in p.schedule:
+            yield lambda q, k=k: q.schedule.pop(k)
+        for f in p.flags:
+            yield lambda q, f=f: q.flags.remove(f)
+
+    @staticmethod
+    def smaller(p):
+        for d, s in p.sizes.items():
+            for to in sorted({1, 2, s // 2, s - 1}):
+                if 0 < to < s:
+                    yield lambda q, d=d, to=to: q.sizes.update({d: to})
+
+    @staticmethod
+    def plainer(p):
+        for table in ("ins", "inouts", "outs"):
+            for n, (dtype, dims) in getattr(p, table).items():
+                if dtype not in ("f32", "i32"):
+                    for to in ("f32", "i32"):
+                        yield lambda q, n=n, to=to, table=table, dims=dims: getattr(q, table).update({n: (to, dims)})
+
+    def shrink_expressions(self, p):
+        at = 0
+        while at < len(p.lines):
+            for text in self.simpler(p.lines[at]):
+                def change(q, at=at, text=text):
+                    q.lines[at] = text
+                q = self.attempt(p, change)
+                if q:
+                    p = q
+                    break
+            else:
+                at += 1
+        return p
+
+    @staticmethod
+    def simpler(line):
+        """The line with one group in parentheses replaced by a part of it, or by a number."""
+        stack = []
+        groups = []
+        for i, c in enumerate(line):
+            if c == "(":
+                stack.append(i)
+            elif c == ")" and stack:
+                groups.append((stack.pop(), i))
+        for lo, hi in sorted(groups, key=lambda g: g[0] - g[1]):
+            inner = line[lo + 1:hi]
+            start = re.search(r"(\w+(\[[^()]*\])?)?$", line[:lo]).start()
+            parts, depth, last = [], 0, 0
+            for m in re.finditer(r"[\[(]|[\])]| (?:[-+*/%&|^<>=!?:]+|as) |, ", inner):
+                if m[0] in "[(":
+                    depth += 1
+                elif m[0] in "])":
+                    depth -= 1
+                elif depth == 0:
+                    parts.append(inner[last:m.start()])
+                    last = m.end()
+            parts.append(inner[last:])
+            for part in parts + ["1.0", "1"]:
+                if len(part) < hi - start and re.search(r"\w", part):
+                    yield line[:start] + f"({part})" * (part not in ("1", "1.0")) + part * (part in ("1", "1.0")) + line[hi + 1:]
+            if len(parts) == 1 and not line[start:lo]:
+                yield line[:lo] + inner + line[hi + 1:]
+
+
+# --- the loop ---
+
+
+class Tally:
+    def __init__(self):
+        self.programs = self.comparisons = self.refused = 0
+        self.reasons = collections.Counter()
+        self.failures = []
+
+
+def examine(runner, options, units, seed, tally, devices):
+    """Runs units as one kernel; a batch that is refused or fails is halved."""
+    flags = ["--no-fuse"] if seed % 5 == 4 else []
+    p = Program.of(units, seed, flags)
+    failure = None
+    try:
+        compared, refused = check(runner, p, devices)
+    except Refused as e:
+        compared, refused = 0, [e]
+    except Failure as e:
+        compared, refused, failure = 0, [], e
+    half = len(units) // 2
+    if failure and half:
+        before = len(tally.failures)
+        examine(runner, options, units[:half], seed, tally, devices)
+        examine(runner, options, units[half:], seed, tally, devices)
+        if len(tally.failures) > before:
+            return
+        tally.programs -= len(units)  # only together
+    elif refused and half:
+        again = devices if refused[0].device == "eval" else ["eval"] + [e.device for e in refused]
+        tally.comparisons += compared
+        passed = tally.programs
+        examine(runner, options, units[:half], seed, tally, again)
+        examine(runner, options, units[half:], seed, tally, again)
+        tally.programs = passed + len(units)
+        return
+    tally.programs += len(units)
+    tally.comparisons += compared
+    for e in refused:
+        tally.refused += 1
+        tally.reasons[f"{e.device}: {e.reason}"] += 1
+        if options.verbose:
+            print(f"unit {units[0].at} ({units[0].kind}) refused on {e.device}: {e}", flush=True)
+    if failure:
+        report(runner, options, p, failure, "+".join(f"{u.at}:{u.kind}" for u in units), tally)
+
+
+def report(runner, options, p, failure, what, tally):
+    if failure.device in ("eval",) and not options.reduce_eval:
+        small = p
+    else:
+        small = Reducer(runner, failure, options.reduce_seconds).run(p)
+    try:
+        check(runner, small, [failure.device])
+    except Failure as e:
+        failure = e
+    except Refused:
+        small = p
+    text = small.text()
+    path = None
+    if options.keep:
+        os.makedirs(options.keep, exist_ok=True)
+        path = os.path.join(options.keep, re.sub(r"\W+", "_", f"{what}_{failure.device}") + ".fk")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(text)
+    tally.failures.append({"seeds": what, "device": failure.device, "failure": str(failure), "kind": failure.kind,
+                           "program": text, "file": path})
+    repeat = f"fuzz_kernels.py {options.fusec} --devices=eval,{failure.device} --repeat={path or 'FILE.fk'}"
+    print(f"--- seeds {what}: {failure}\n{text}repeat: {repeat}\n", flush=True)
+
+
+def batch(runner, options, first, count):
+    tally = Tally()
+    if time.monotonic() > options.end:
+        return tally
+    units = [fuzz_units.unit(seed, seed) for seed in range(first, first + count)]
+    if options.kind:
+        units = [u for u in units if u.kind == options.kind]
+    if options.having:
+        units = [u for u in units if re.search(options.having, "\n".join(u.lines))]
+    if units:
+        examine(runner, options, units, first, tally, options.devices)
+    return tally
+
+
+def parse():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("fusec")
+    a.add_argument("--seed", type=int, default=1)
+    a.add_argument("--count", type=int, default=100)
+    a.add_argument("--devices", default="eval,cpu,sim", type=lambda s: s.split(","))
+    a.add_argument("--jobs", type=int, default=1)
+    a.add_argument("--batch", type=int, default=4)
+    a.add_argument("--seconds", type=float, default=1e9)
+    a.add_argument("--timeout", type=float, default=120)
+    a.add_argument("--reduce-seconds", type=float, default=60)
+    a.add_argument("--reduce-eval", action="store_true", help="reduce what the evaluator does not take, too")
+    a.add_argument("--kind", help="only units of this kind: " + ", ".join(sorted({k.__name__ for k in fuzz_units.KINDS})))
+    a.add_argument("--having", metavar="REGEX", help="only units whose text has it")
+    a.add_argument("--keep", metavar="DIR")
+    a.add_argument("--json", metavar="FILE")
+    a.add_argument("--repeat", metavar="FILE")
+    a.add_argument("--verbose", action="store_true")
+    return a.parse_args()
+
+
+def repeat(runner, options):
+    with open(options.repeat, encoding="utf-8") as f:
+        p = Program.parsed(f.read())
+    try:
+        compared, refused = check(runner, p, options.devices)
+    except (Failure, Refused) as e:
+        print(e)
+        return 1
+    print(f"{compared} outputs agree; refused: {', '.join(f'{e.device}: {e}' for e in refused) or 'nowhere'}")
+    return 0
 
 
 def main():
-    options = dict(a[2:].split("=", 1) for a in sys.argv[2:] if a.startswith("--"))
-    first, count = int(options.get("seed", 1)), int(options.get("count", 20))
-    end = time.monotonic() + float(options.get("seconds", 1e9))
-    done = refused = failed = 0
-    for seed in range(first, first + count):
-        if time.monotonic() > end:
-            break
-        done += 1
-        folder = tempfile.mkdtemp(prefix="fuzz_kernels.")
-        try:
-            why = check(sys.argv[1], seed, folder)
-            refused += why is not None
-            if why and "verbose" in options:
-                print(f"seed {seed}: refused: {why}", flush=True)
-        except Failure as e:
-            failed += 1
-            with open(os.path.join(folder, "k.fk"), encoding="utf-8") as f:
-                text = f.read()
-            print(f"seed {seed}: {e}\n{Program(seed).make().size}\n{text}", flush=True)
-            if "keep" in options:
-                shutil.copytree(folder, os.path.join(options["keep"], str(seed)),
-                                dirs_exist_ok=True)
-        finally:
-            shutil.rmtree(folder)
-    print(f"{done} programs, {refused} refused, {failed} failed")
-    return failed > 0
+    options = parse()
+    runner = Runner(options.fusec, options.timeout)
+    if options.repeat:
+        return repeat(runner, options)
+    start = time.monotonic()
+    options.end = start + options.seconds
+    total = Tally()
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        end = options.seed + options.count
+        work = [pool.submit(batch, runner, options, s, min(options.batch, end - s))
+                for s in range(options.seed, end, options.batch)]
+        for w in concurrent.futures.as_completed(work):
+            t = w.result()
+            total.programs += t.programs
+            total.comparisons += t.comparisons
+            total.refused += t.refused
+            total.reasons.update(t.reasons)
+            total.failures += t.failures
+    seconds = time.monotonic() - start
+    for reason, n in total.reasons.most_common():
+        print(f"refused {n} times: {reason}")
+    print(f"{total.programs} programs, {total.comparisons} outputs compared, {total.refused} refused, "
+          f"{len(total.failures)} failed; {runner.processes} processes, {seconds:.0f} s")
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as f:
+            json.dump({"programs": total.programs, "comparisons": total.comparisons, "refused": total.reasons,
+                       "failures": total.failures, "processes": runner.processes, "seconds": seconds,
+                       "devices": options.devices, "seed": options.seed, "count": options.count}, f, indent=1)
+    return int(bool(total.failures))
 
 
 if __name__ == "__main__":
