@@ -209,8 +209,12 @@ def where(c, a, b):
 
 
 def maximum(a, b):
+    """Where one is larger for certain it is its bound that counts."""
     a, b = wrap(a), wrap(b)
-    return B(np.maximum(a.v, b.v), np.maximum(a.e, b.e) * np.ones_like(a.v + b.v))
+    with np.errstate(invalid="ignore"):
+        first, second = a.v - a.e > b.v + b.e, b.v - b.e > a.v + a.e
+    e = np.where(first, a.e, np.where(second, b.e, np.maximum(a.e, b.e)))
+    return B(np.maximum(a.v, b.v), e)
 
 
 def minimum(a, b):
