@@ -10,7 +10,7 @@ BYTES = lambda text: ints(text, -128, 128)
 
 @case(
     FK,
-    "M N K G | 1 1 4 4 | 3 5 16 8 | 17 20 32 16 | 1 3 128 128",
+    "M N K G | 1 1 4 4 | 3 5 48 16 | 17 20 32 16 | 1 3 128 128",
     defines="G",
     types=("f16", "bf16"),
     x="T[M,K]",
