@@ -21,6 +21,8 @@ static bool any_mentions(const ExprVec *v, Str name) {
 }
 
 static bool call_mentions(const Expr *e, Str name) {
+    if (expr_mentions(e->call.callee, name))
+        return true;
     for (uint32_t i = 0; i < e->call.axes.len; i++)
         if (e->call.axes.data[i].text == name)
             return true;

@@ -387,6 +387,31 @@ static V function_f64(Math *m, OpKind kind, V x, V y) {
     return math_f64(m->t, kind, (V[]){x, y});
 }
 
+// What moves, chooses and compares; nothing else computes in 8 bits. Results are operands bit for
+// bit: a conversion back would make the largest number of an infinity.
+static Lane fp8_arith(Target *t, OpKind kind, uint8_t sub, DType dtype, const Lane *args) {
+    LLVMBuilderRef b = t->builder;
+    V x = args[0].v, sign = LLVMConstInt(target_int(t, 8), 0x80, false);
+    if (kind == OP_NEG)
+        return (Lane){LLVMBuildXor(b, x, sign, "")};
+    if (kind == OP_ABS)
+        return (Lane){LLVMBuildAnd(b, x, LLVMConstNot(sign), "")};
+    bool chooses = kind == OP_MIN || kind == OP_MAX || kind == OP_FMIN || kind == OP_FMAX;
+    if (!chooses && kind != OP_CMP)
+        return (Lane){NULL};
+    Lane wide[2];
+    nvptx_cast(t, dtype, DT_F32, 2, args, wide);
+    V r = nvptx_arith(t, kind, sub, DT_F32, 0, wide).v;
+    if (kind == OP_CMP)
+        return (Lane){r};
+    LLVMTypeRef i32 = target_int(t, 32);
+    V same = LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildBitCast(b, r, i32, ""),
+                           LLVMBuildBitCast(b, wide[0].v, i32, ""), "");
+    V nan = LLVMBuildAnd(b, LLVMBuildFCmp(b, LLVMRealUNO, r, r, ""),
+                         LLVMBuildFCmp(b, LLVMRealUNO, wide[0].v, wide[0].v, ""), "");
+    return (Lane){LLVMBuildSelect(b, LLVMBuildOr(b, same, nan, ""), x, args[1].v, "")};
+}
+
 Lane nvptx_arith(Target *t, OpKind kind, uint8_t sub, DType dtype, unsigned flags,
                  const Lane *args) {
     Math m = {
@@ -403,6 +428,8 @@ Lane nvptx_arith(Target *t, OpKind kind, uint8_t sub, DType dtype, unsigned flag
         V r = function_f32(&m, kind, flags, x, y);
         return r ? (Lane){r} : arith_generic(t, kind, sub, dtype, flags, args);
     }
+    if (dtype_is_fp8(dtype))
+        return fp8_arith(t, kind, sub, dtype, args);
     if (dtype != DT_F16 && dtype != DT_BF16)
         return (Lane){NULL};
     Lane plain = arith_generic(t, kind, sub, dtype, flags, args);
