@@ -86,7 +86,7 @@ def conv_tiled(a):
     return dict(y=conv(x, a.f, (a.H, a.W)))
 
 
-GROUPED = "B H W G C K R S st pad dil P Q | 1 1 1 1 1 1 1 1 1 0 1 1 1 | 2 7 6 3 2 5 3 3 2 1 1 4 3 | 1 9 10 2 16 8 3 2 1 2 2 9 12"
+GROUPED = "B H W G C K R S st pad dil P Q | 1 1 1 1 1 1 1 1 1 0 1 1 1 | 2 7 6 3 2 5 3 3 2 1 1 4 3 | 1 7 8 2 16 8 3 2 1 2 2 7 10"
 
 
 def grouped(a):
