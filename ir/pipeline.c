@@ -7,8 +7,9 @@
 static const PipelineStep steps[] = {
     STEP(simplify, PLACED, TENSOR,
          "fusion compares index expressions: equal ones must be one value"),
-    STEP(inline_take, TENSOR, TENSOR,
-         "before fusion: what stands between a product and its use at other positions must be gone"),
+    STEP(
+        inline_take, TENSOR, TENSOR,
+        "before fusion: what stands between a product and its use at other positions must be gone"),
     STEP(simplify, PLACED, TENSOR, "what was computed at all positions has no use any more"),
     STEP(fuse, TENSOR, NESTS, "needs whole statements; everything after it works on nests"),
     STEP(simplify, PLACED, NESTS,

@@ -256,7 +256,7 @@ static const Function functions[] = {
     {"x - y", 2, exact_sub, 0.5, 0.5, false, 0},
     {"x * y", 2, exact_mul, 0.5, 0.5, false, 0},
     {"x / y", 2, exact_div, 0.5, 0.5, false, 0},
-    {"pow(x, y)", 2, exact_pow, 16, 1, false, 0},
+    {"pow(x, y)", 2, exact_pow, 2, 1, false, 0},
     {"min(x, y)", 2, exact_strict_min, 0, 0, false, 0},
     {"max(x, y)", 2, exact_strict_max, 0, 0, false, 0},
     {"fmin(x, y)", 2, exact_min, 0, 0, false, 0},

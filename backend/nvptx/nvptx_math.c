@@ -3,12 +3,13 @@
 // Input: one register per operand. Output: one register. f16 and bf16 are computed in f32.
 // Error in ulp of f32 (measured against f64 with an exact ex2; its own error, up to 2, comes on top
 // where it is used): exp 1, log 0.9, log2 1.2, tanh 1.9, erf 1.1, sin and cos 1.6 (for |x| >= 2^30
-// they are those of f64, rounded), pow 4, rcp and sqrt correctly rounded; exp2 and rsqrt are the
-// hardware's. With `fast` everything is: exp |x| + 2, log and log2 2^-21 absolute near 1, tanh 2^-11
-// relative, erf 2^-20 absolute, rcp and sqrt 1.
-// erf and log: coefficients by N. Juffa (public domain); sin and cos: Cephes.
+// they are those of f64, rounded), pow 0.6, rcp and sqrt correctly rounded; exp2 and rsqrt are the
+// hardware's. With `fast` everything is: exp |x| + 2, log and log2 2^-21 absolute near 1, tanh
+// 2^-11 relative, erf 2^-20 absolute, rcp and sqrt 1. erf and log: coefficients by N. Juffa (public
+// domain); sin and cos: Cephes.
 #include "backend/nvptx/nvptx_impl.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -68,12 +69,6 @@ static V exp2_f32(Math *m, V x) {
     return arith_intrinsic(m->t, "llvm.nvvm.ex2.approx", m->f32, 1, &x);
 }
 
-// y = 2^t becomes 2^(t + e), unless the result is 0 or inf: there e may be NaN.
-static V corrected(Math *m, V y, V t, V e) {
-    V inside = less(m, absolute(m, add(m, t, num(m, 16))), num(m, 144)); // -160 < t < 128
-    return choose(m, inside, fma3(m, y, mul(m, e, num(m, 0.693147180559945309)), y), y);
-}
-
 // The two functions that epilogues are made of are one piece of assembly each: a tile has a hundred
 // copies of them, and LLVM takes half of all the time to compile what it cannot improve.
 static V one_piece(Math *m, const char *text, V x) {
@@ -94,6 +89,7 @@ static V exp_f32(Math *m, V x, bool fast) {
                                "fma.rn.f32 e, $1, 0f3FB8AA3B, e;\n\t"
                                "fma.rn.f32 e, $1, 0f32A57060, e;\n\t"
                                "max.f32 e, e, 0fBF800000;\n\t"
+                               "min.f32 e, e, 0f3F800000;\n\t"
                                "fma.rn.f32 e, e, 0f3F317218, 0f3F800000;\n\t"
                                "mul.rn.f32 $0, y, e; }";
     return one_piece(m, text, x);
@@ -136,8 +132,8 @@ static V log_special(Math *m, V x, V r) {
     return choose(m, inside, r, hardware(m, "llvm.nvvm.lg2.approx.f", x));
 }
 
-// log2 x = high + low, low below an ulp of high.
-static V log2_split(Math *m, V x, V *low) {
+// The parts that a product with log2(e) loses are added last.
+static V log2_f32(Math *m, V x) {
     LogParts p = log_parts(m, x);
     V log2e = num(m, 1.44269504088896341);
     V product = mul(m, p.f, log2e);
@@ -146,9 +142,7 @@ static V log2_split(Math *m, V x, V *low) {
     V lost = sub(m, product, sub(m, sum, p.whole)); // exact: |whole| >= |product| or whole = 0
     rest = fma3(m, p.f, num(m, 1.925963033500115e-8), rest);
     rest = add(m, fma3(m, mul(m, p.r, p.s), log2e, rest), lost);
-    V high = add(m, sum, rest);
-    *low = sub(m, rest, sub(m, high, sum));
-    return high;
+    return add(m, sum, rest);
 }
 
 static V log_f32(Math *m, V x, bool base2, bool fast) {
@@ -156,10 +150,8 @@ static V log_f32(Math *m, V x, bool base2, bool fast) {
         V r = hardware(m, "llvm.nvvm.lg2.approx.f", x);
         return base2 ? r : mul(m, r, num(m, 0.693147180559945309));
     }
-    if (base2) {
-        V low;
-        return log_special(m, x, log2_split(m, x, &low));
-    }
+    if (base2)
+        return log_special(m, x, log2_f32(m, x));
     LogParts p = log_parts(m, x);
     V r = fma3(m, p.r, p.s, p.f);
     return log_special(m, x, fma3(m, p.whole, num(m, 0.693147180559945309), r));
@@ -173,7 +165,7 @@ static V tanh_f32(Math *m, V x, bool fast) {
     V small = fma3(m, mul(m, polynomial(m, s, c, 4), s), x, x);
     V e = exp_f32(m, add(m, a, a), false);
     V large = sub(m, num(m, 1), LLVMBuildFDiv(m->b, num(m, 2), add(m, e, num(m, 1)), ""));
-    return choose(m, less(m, a, num(m, 0.55)), small, with_sign(m, large, x));
+    return with_sign(m, choose(m, less(m, a, num(m, 0.55)), small, large), x);
 }
 
 // sign(x) (1 - 2^(t q(t))), t = |x|: q fitted to log2(erfc(t)) / t on [0, 4], below 0 after it.
@@ -248,7 +240,9 @@ static V sin_cos_near(Math *m, V x, bool cosine) {
     V value = choose(m, odd, cos, sine);
     V flip = LLVMBuildShl(m->b, LLVMBuildAnd(m->b, k, nvptx_const(m->t, 32, 2), ""),
                           nvptx_const(m->t, 32, 30), "");
-    return as_float(m, LLVMBuildXor(m->b, as_int(m, value), flip, ""));
+    value = as_float(m, LLVMBuildXor(m->b, as_int(m, value), flip, ""));
+    V zero = LLVMBuildFCmp(m->b, LLVMRealOEQ, x, num(m, 0), ""); // the sign of -0
+    return cosine ? value : choose(m, zero, x, value);
 }
 
 static void set_attribute(Math *m, V function, const char *name) {
@@ -300,15 +294,14 @@ static V sin_cos_f32(Math *m, V x, bool cosine) {
 
 // |x|^y by 2^(y log2 |x|) with the rounding errors of logarithm and product put back; signs as in
 // C.
+// By f64, but for `fast`: 24 bits of log x are too few where y is large.
 static V pow_f32(Math *m, V x, V y, bool fast) {
-    V a = absolute(m, x), low = NULL;
-    V lg = fast ? log_f32(m, a, true, true) : log_special(m, a, log2_split(m, a, &low));
-    V t = mul(m, y, lg);
-    V r = exp2_f32(m, t);
+    LLVMTypeRef f64 = LLVMDoubleTypeInContext(m->t->llvm);
     if (!fast) {
-        V e = fma3(m, y, lg, LLVMBuildFNeg(m->b, t, ""));
-        r = corrected(m, r, t, fma3(m, y, low, e));
+        V wide[2] = {LLVMBuildFPExt(m->b, x, f64, ""), LLVMBuildFPExt(m->b, y, f64, "")};
+        return LLVMBuildFPTrunc(m->b, math_f64(m->t, OP_POW, wide), m->f32, "");
     }
+    V r = exp2_f32(m, mul(m, y, log_f32(m, absolute(m, x), true, true)));
     V half = mul(m, y, num(m, 0.5));
     V whole =
         LLVMBuildFCmp(m->b, LLVMRealOEQ, arith_intrinsic(m->t, "llvm.trunc", m->f32, 1, &y), y, "");
@@ -319,7 +312,7 @@ static V pow_f32(Math *m, V x, V y, bool fast) {
     V flipped = choose(m, LLVMBuildAnd(m->b, negative, odd, ""), LLVMBuildFNeg(m->b, r, ""), r);
     V below = less(m, x, num(m, 0));
     V undefined = LLVMBuildAnd(m->b, below, LLVMBuildNot(m->b, whole, ""), "");
-    flipped = choose(m, undefined, num(m, __builtin_nan("")), flipped);
+    flipped = choose(m, undefined, num(m, NAN), flipped);
     V zero = LLVMBuildFCmp(m->b, LLVMRealOEQ, y, num(m, 0), "");
     V one = LLVMBuildFCmp(m->b, LLVMRealOEQ, x, num(m, 1), "");
     return choose(m, LLVMBuildOr(m->b, zero, one, ""), num(m, 1), flipped);
