@@ -335,16 +335,16 @@ static const struct {
     uint8_t axes_min, axes_max, mems_min, mems_max, in_min;
     bool has_else, whole_mems; // memories without index and position
 } shapes[] = {
-    [FORM_ALONG] = {0, AXES_MAX},
-    [FORM_FOLD] = {0, AXES_MAX, .has_else = true},
-    [FORM_DOT] = {0, AXES_MAX},
-    [FORM_AXISREF] = {1, 1},
-    [FORM_INSIDE] = {0, 1, 0, 1},
+    [FORM_ALONG] = {.axes_max = AXES_MAX},
+    [FORM_FOLD] = {.axes_max = AXES_MAX, .has_else = true},
+    [FORM_DOT] = {.axes_max = AXES_MAX},
+    [FORM_AXISREF] = {.axes_min = 1, .axes_max = 1},
+    [FORM_INSIDE] = {.axes_max = 1, .mems_max = 1},
     [FORM_MEMREF] = {.mems_min = 1, .mems_max = 1, .whole_mems = true},
-    [FORM_TAKE] = {0, AXES_MAX, .in_min = 1, .has_else = true},
+    [FORM_TAKE] = {.axes_max = AXES_MAX, .in_min = 1, .has_else = true},
     [FORM_LOAD] = {.mems_min = 1, .mems_max = 1, .has_else = true},
     [FORM_STORE] = {.mems_min = 1, .mems_max = 1, .in_min = 1},
-    [FORM_AXIS] = {1, 1},
+    [FORM_AXIS] = {.axes_min = 1, .axes_max = 1},
     [FORM_BINDERS] = {.mems_max = 255, .whole_mems = true},
     [FORM_IF] = {.in_min = 1},
     [FORM_CHAN] = {.mems_min = 1, .mems_max = 255, .whole_mems = true},
@@ -352,7 +352,7 @@ static const struct {
     [FORM_GET] = {.mems_min = 1, .mems_max = 1},
     [FORM_PUT] = {.mems_min = 1, .mems_max = 1, .in_min = 1},
     [FORM_COPY] = {.mems_min = 2, .mems_max = 3},
-    [FORM_MMA] = {0, AXES_MAX, 0, 3},
+    [FORM_MMA] = {.axes_max = AXES_MAX, .mems_max = 3},
 };
 
 static void check_shape(Parser *p, const OpDraft *d) {

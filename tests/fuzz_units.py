@@ -651,7 +651,7 @@ def ragged(u):
         u.open(f"parallel e in 0..{e}, d in tiles({d})")
         u.line(f"var a: {acc}[d] = 0;")
         u.open(f"for n in tiles({s}[e] .. {s}[e + 1])")
-        u.line(f"a {r.choice(['+= sum[n]', '+= max[n]'] if acc == 'i32' else ['+= sum[n]'])}({x}[n, d]);")
+        u.line(r.choice([f"a += sum[n]({x}[n, d]);", f"a = max(a, max[n]({x}[n, d]));"] if acc == "i32" else [f"a += sum[n]({x}[n, d]);"]))
         u.close()
         u.line(f"{y}[e, d] = a;")
         u.close()
