@@ -211,7 +211,7 @@ EXACT(exact_gelu_tanh) {
 
 // clang-format off
 static const Function functions[] = {
-    {"exp(x)", 1, exact_exp, 2, 1, false, 0},
+    {"exp(x)", 1, exact_exp, 3, 1, false, 0},
     {"exp2(x)", 1, exact_exp2, 2, 1, false, 0},
     {"log(x)", 1, exact_log, 2, 1, false, 0},
     {"log2(x)", 1, exact_log2, 2, 1, false, 0},
