@@ -209,14 +209,18 @@ static void add_accumulators(void *user, Op *op) {
 
 // --- elementwise, reductions ---
 
-static uint64_t held_along(const Kernel *k, AxisSet axes) {
-    uint64_t e = 1;
+static AxisSet held_axes(const Kernel *k, AxisSet axes) {
+    AxisSet held = axes_none();
     for (int i = 0; i < axes.n; i++) {
         const Axis *a = k->axis[axes.id[i]];
         if (a->hi && a->size)
-            e *= a->size;
+            axes_add(&held, a->id);
     }
-    return e;
+    return held;
+}
+
+static uint64_t held_along(const Kernel *k, AxisSet axes) {
+    return tile_elements(k, held_axes(k, axes));
 }
 
 typedef struct LargestHeld {
@@ -279,16 +283,6 @@ static uint64_t row_elements(uint32_t words) {
                         : ROW_ELEMENTS_PER_THREAD / 4;
 }
 
-static AxisSet held_axes(const Kernel *k, const Nest *n) {
-    AxisSet held = axes_none();
-    for (int i = 0; i < n->axes.n; i++) {
-        const Axis *a = k->axis[n->axes.id[i]];
-        if (a->hi && a->size)
-            axes_add(&held, a->id);
-    }
-    return held;
-}
-
 // Rows up to ROW_OF_A_WARP elements: a warp holds one or more of them, if its registers do. Longer
 // ones: all warps share a row.
 static int schedule_rows(PassCtx *ctx, Kernel *k, Op *par, const Nest *n, uint64_t held) {
@@ -299,7 +293,7 @@ static int schedule_rows(PassCtx *ctx, Kernel *k, Op *par, const Nest *n, uint64
         spread(ctx, k, par, n, elements > held ? elements / held : 1, UINT32_MAX);
         return 1;
     }
-    uint32_t words = live_words(ctx->scratch, k, par->region[0], held_axes(k, n));
+    uint32_t words = live_words(ctx->scratch, k, par->region[0], held_axes(k, n->axes));
     uint64_t per_warp = (uint64_t)t->lanes * row_elements(words);
     if (held <= ROW_OF_A_WARP && held / (uint64_t)t->lanes * words <= WARP_ROW_REGISTERS) {
         uint64_t rows = per_warp > held ? per_warp / held : 1;
@@ -415,7 +409,7 @@ static int resident_programs(PassCtx *ctx, const Kernel *k, const Op *par, const
     for (int i = 0; i < par->nbinders; i++)
         if (par->binder[i].axis && par->binder[i].axis->size)
             elements *= par->binder[i].axis->size;
-    uint32_t words = live_words(ctx->scratch, k, par->region[0], held_axes(k, n));
+    uint32_t words = live_words(ctx->scratch, k, par->region[0], held_axes(k, n->axes));
     uint64_t registers = words * elements / threads + ADDRESS_REGISTERS;
     while (most > 1 && registers * threads * (uint64_t)most > REGISTERS)
         most /= 2;

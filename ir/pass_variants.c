@@ -304,14 +304,21 @@ static Builder guard_place(Kernel *k, const Builder *head, const Value *lo, cons
     return b;
 }
 
+// That the axis has at most `bound` elements; *b is where the condition stands.
+static Value *fits_bound(Kernel *k, const Builder *head, const Axis *a, uint32_t bound,
+                         Builder *b) {
+    Value *extent = a->is_dim ? a->extent : a->hi;
+    *b = guard_place(k, head, a->is_dim ? NULL : a->lo, extent);
+    if (a->lo && !value_is_int(a->lo, 0))
+        extent = ir_binary(b, OP_SUB, a->hi, a->lo, NULL);
+    return ir_cmp(b, CMP_LE, extent, ir_index(k, bound), NULL);
+}
+
 static void guard_held(Kernel *k, const Builder *head, AxisSet axes, uint32_t bound) {
     for (int i = 0; i < axes.n; i++) {
-        const Axis *a = k->axis[axes.id[i]];
-        Value *extent = a->is_dim ? a->extent : a->hi;
-        Builder b = guard_place(k, head, a->is_dim ? NULL : a->lo, extent);
-        if (a->lo && !value_is_int(a->lo, 0))
-            extent = ir_binary(&b, OP_SUB, a->hi, a->lo, NULL);
-        add_when(&b, ir_cmp(&b, CMP_LE, extent, ir_index(k, bound), NULL));
+        Builder b;
+        Value *fits = fits_bound(k, head, k->axis[axes.id[i]], bound, &b);
+        add_when(&b, fits);
     }
 }
 
@@ -337,11 +344,9 @@ static void require_sorted(PassCtx *ctx, Kernel *k, const Builder *head, AxisSet
                            uint32_t bound) {
     for (int i = 0; i < axes.n; i++) {
         const Axis *a = k->axis[axes.id[i]];
-        Value *extent = a->is_dim ? a->extent : a->hi;
-        Builder b = guard_place(k, head, a->is_dim ? NULL : a->lo, extent);
-        if (a->lo && !value_is_int(a->lo, 0))
-            extent = ir_binary(&b, OP_SUB, a->hi, a->lo, NULL);
-        ir_require(&b, ir_cmp(&b, CMP_LE, extent, ir_index(k, bound), NULL),
+        Builder b;
+        Value *fits = fits_bound(k, head, a, bound, &b);
+        ir_require(&b, fits,
                    arena_printf(ctx->scratch, "%s is sorted: it has at most %u elements on %s",
                                 a->name, (unsigned)bound, ctx->target->name));
     }

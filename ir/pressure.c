@@ -7,7 +7,6 @@
 #include "ir/nest.h"
 
 typedef struct Live {
-    const Kernel *kernel;
     AxisSet along;
     uint32_t *last; // by value id: position of the last use in the region, 0 = none
     uint32_t at;
@@ -19,24 +18,18 @@ static void note_uses(void *user, Op *op) {
         l->last[op->in[i]->id] = l->at;
 }
 
-static bool meets(AxisSet a, AxisSet b) {
-    for (int i = 0; i < a.n; i++)
-        if (axes_has(b, a.id[i]))
-            return true;
-    return false;
-}
-
 // In halves of a word: 16-bit values are packed. Masks and constants take no register of each
 // element.
 static uint32_t halves(const Live *l, const Value *v) {
-    if (!meets(v->type.axes, l->along) || v->type.dtype == DT_BOOL || v->type.dtype == DT_INDEX)
+    if (axes_intersect(v->type.axes, l->along).n == 0 || v->type.dtype == DT_BOOL ||
+        v->type.dtype == DT_INDEX)
         return 0;
     uint32_t bits = dtype_bits(v->type.dtype);
     return bits <= 16 ? 1 : bits / 16;
 }
 
 static uint32_t live_halves(Arena *scratch, const Kernel *k, const Region *r, AxisSet along) {
-    Live l = {.kernel = k, .along = along};
+    Live l = {.along = along};
     l.last = ARENA_ARRAY(scratch, uint32_t, k->nvalue + 1u);
     for (Op *op = r->first; op; op = op->next) {
         l.at++;

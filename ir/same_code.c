@@ -3,8 +3,6 @@
 // Input: a placed kernel. Output: text; two launches with equal text lower to equal functions. In
 // it is everything that lowering looks at: the launch's own text, the layouts, axes and tensors
 // that it uses, and what the kernel's conditions promise of the scalars that it takes.
-#include <string.h>
-
 #include "ir/ir_impl.h"
 
 typedef struct Uses {
