@@ -130,17 +130,27 @@ static Val fold_argument(Fe *fe, const FoldCall *f, Value *const *arg) {
     return t;
 }
 
+static const char *what_it_does(const Op *op) {
+    if (op->kind == OP_FOR || op->kind == OP_WHILE)
+        return "has no loops";
+    if (op->kind == OP_PRINT || op->kind == OP_ASSERT || op->kind == OP_PARALLEL)
+        return "prints and asserts nothing";
+    return "makes no axes";
+}
+
 /* The function's body has become ops on single elements. */
 static bool body_is_elementwise(Fe *fe, const FoldCall *f, const Op *op) {
-    for (const Op *e = op->region[0]->first; e; e = e->next) {
+    for (const Op *e = op->region[0]->first; e->kind != OP_YIELD; e = e->next) {
         if (op_has(e->kind, TRAIT_ELEMENTWISE) && e->nres == 1)
             continue;
-        Diag *d =
-            fe_error(fe, DIAG_UNSUPPORTED, e->span,
-                     "`%s` with a function that does more than compute element by element: not "
-                     "supported yet",
-                     f->c->row->name);
+        Diag *d = fe_error(fe, DIAG_BAD_COMBINER, e->span,
+                           "`%s` combines single elements: its function %s", f->c->row->name,
+                           what_it_does(e));
         diag_note(fe->diags, d, builtin_span(f->c, 1), "the function is given here");
+        diag_hint(fe->diags, d,
+                  "it may have `let`, `var`, `if` and calls; compute what needs more for each "
+                  "element, in front of the `%s`",
+                  f->c->row->name);
         return false;
     }
     return true;
@@ -190,10 +200,10 @@ static bool fold_body(Fe *fe, FoldCall *f, Op *op, bool *widened) {
     }
     if (*widened)
         return true;
-    if (!body_is_elementwise(fe, f, op))
-        return false;
     ir_yield(&fe->b, (int)n, out, NULL);
-    return true;
+    IrMap map = ir_map_new(fe->arena, fe->kernel);
+    region_flatten(fe, op->region[0], &map);
+    return body_is_elementwise(fe, f, op);
 }
 
 static Op *fold_attempt(Fe *fe, FoldCall *f, bool *widened) {

@@ -294,6 +294,8 @@ void stmt_break(Fe *fe, const Stmt *s);
 /* The statements behind one that may have left the loop body. */
 void stmt_rest(Fe *fe, const StmtVec *stmts, uint32_t from);
 void var_set(Fe *fe, Entry *e, Val v, Span span);
+/* In a function of single elements: `if`s become selects; `map`: from what they gave (flatten.c). */
+void region_flatten(Fe *fe, Region *region, IrMap *map);
 
 /* --- looking at the tree (walk.c) --- */
 typedef VEC(Str) StrVec;

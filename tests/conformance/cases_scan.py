@@ -214,3 +214,20 @@ def viterbi(a):
         at.append(c.argmax(1))
         v = c.max(1) + a.z.v[:, t]
     return dict(y=v, at=np.stack(at, 1))
+
+
+@case(FK, "M N | 1 1 | 3 0 | 7 9 | 5 300", x=made("T[M,N]", lambda r, shape, a: r.integers(-8, 8, shape) / 4))
+def least_of_rows(a):
+    x = val(a.x)
+    if not a.N:
+        return dict(y=np.full(a.M, np.inf), at=np.full(a.M, 2**31 - 1))
+    return dict(y=x.min(1), at=x.argmin(1))
+
+
+@case(FK, "L D | 1 1 | 0 3 | 7 5 | 150 3", x="T[L,D]")
+def running_variance(a):
+    n = np.arange(1, a.L + 1)[:, None] + 0.0
+    m = cumsum(a.x, 0) / n
+    # the terms are products of counts with squared distances, each at most 4
+    q = cumsum(a.x * a.x, 0) / n - m * m
+    return dict(mu=m, spread=B(np.maximum(q.v, 0), q.e + 8 * U))
