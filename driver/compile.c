@@ -5,6 +5,7 @@
 // step returns false once an error was reported; nothing prints.
 #include "include/fusec.h"
 
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -283,11 +284,18 @@ static void compile_guarded(void *user) {
     r->ok = compile_steps(r, c->text, c->len) && !diags_has_errors(r->diags);
 }
 
-// A crash of ours is a report like any other: the process goes on.
+// A crash of ours is a report like any other: the process goes on. Numbers are read and printed as
+// in C, whatever the locale of the program that called.
 static void compile_caught(FuseResult *r, const char *text, size_t len) {
     Compilation c = {r, text, len};
     GuardReport crash;
-    if (guard_run(compile_guarded, &c, &crash))
+    locale_t numbers = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    locale_t before = uselocale(numbers);
+    bool ok = guard_run(compile_guarded, &c, &crash);
+    uselocale(before);
+    if (numbers)
+        freelocale(numbers);
+    if (ok)
         return;
     r->ok = false;
     const PassCtx *p = r->passes;

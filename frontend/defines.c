@@ -5,7 +5,11 @@
  * are two values for one name. A name that only some of the kernels have is fine.
  */
 #include "frontend/fe.h"
+#include "lang/base/numeric.h"
 
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +52,44 @@ bool define_find(Fe *fe, Str kernel, Str name, const char **value) {
             return true;
     }
     return found;
+}
+
+/* --- values --------------------------------------------------------------------------------- */
+
+/* As in a text, with a sign: decimal without a leading 0, or 0x. */
+bool define_integer(const char *text, DType type, int64_t *value) {
+    bool negative = *text == '-';
+    const char *digits = text + negative;
+    bool hex = digits[0] == '0' && digits[1] == 'x';
+    const char *set = hex ? "0123456789abcdefABCDEF" : "0123456789";
+    digits += hex ? 2 : 0;
+    if (!*digits || digits[strspn(digits, set)] || (!hex && digits[0] == '0' && digits[1]))
+        return false;
+    errno = 0;
+    uint64_t size = strtoull(digits, NULL, hex ? 16 : 10);
+    if (errno)
+        return false;
+    uint32_t bits = dtype_bits(type);
+    uint64_t most = UINT64_MAX >> (64 - bits);
+    if (dtype_is_signed(type))
+        most = (most >> 1) + negative;
+    else if (negative && size > 0)
+        return false;
+    *value = negative ? (int64_t)(0 - size) : (int64_t)size;
+    return size <= most;
+}
+
+/* As in a text, with a sign; a number that the type would round to infinity is none. */
+bool define_float(const char *text, DType type, double *value) {
+    const char *digits = text + (*text == '-');
+    locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    char *end;
+    *value = c ? strtod_l(text, &end, c) : strtod(text, &end);
+    if (c)
+        freelocale(c);
+    bool is_word = !strcmp(digits, "inf") || !strcmp(digits, "nan");
+    bool is_number = (*digits >= '0' && *digits <= '9' && !strpbrk(digits, "xX")) || is_word;
+    return is_number && !*end && (is_word || !isinf(numeric_round(type, *value)));
 }
 
 /* --- what can be defined -------------------------------------------------------------------- */

@@ -333,6 +333,9 @@ void kernel_lower(Fe *fe, const Decl *decl);
 void schedule_lower(Fe *fe, const Decl *decl, const char *instance);
 /* `-D kernel.NAME=v` before `-D NAME=v`. */
 bool define_find(Fe *fe, Str kernel, Str name, const char **value);
+/* The value of a define; false where it is no number of the type. */
+bool define_integer(const char *text, DType type, int64_t *value);
+bool define_float(const char *text, DType type, double *value);
 void defines_check(Fe *fe, const AstFile *file);
 bool schedule_value(Fe *fe, const Decl *decl, Str name, int64_t *value);
 const char *schedule_word(Fe *fe, const Decl *decl, const char *name); /* NULL: not a word */

@@ -7,26 +7,55 @@
 #include "lang/parse.h"
 #include "stdlib/library.h"
 
-#include <stdio.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-enum { SOURCE_MAX = 16 << 20 };
+enum { SOURCE_MAX = 16 << 20, MODULES_MAX = 4096 };
 
 /* --- finding text --------------------------------------------------------------------------- */
 
-static bool read_file(Fe *fe, const char *path, const char **text, size_t *len) {
-    FILE *f = fopen(path, "rb");
-    if (!f)
-        return false;
-    bool ok = fseek(f, 0, SEEK_END) == 0;
-    long size = ok ? ftell(f) : -1;
-    ok = size >= 0 && size <= SOURCE_MAX && fseek(f, 0, SEEK_SET) == 0;
-    char *data = ok ? arena_alloc(fe->arena, (size_t)size + 1) : NULL;
-    ok = ok && fread(data, 1, (size_t)size, f) == (size_t)size;
-    fclose(f);
+typedef enum Found { FOUND, NOT_THERE, UNREADABLE } Found;
+
+/* What `file` is, or why it cannot be a module. */
+static const char *file_problem(int file, size_t *size) {
+    struct stat info;
+    if (fstat(file, &info) != 0)
+        return strerror(errno);
+    if (!S_ISREG(info.st_mode)) /* a pipe could keep us waiting, a device may have no end */
+        return S_ISDIR(info.st_mode) ? "it is a directory" : "it is not a regular file";
+    if (info.st_size > SOURCE_MAX)
+        return "an imported file has at most 16 MiB";
+    *size = (size_t)info.st_size;
+    return NULL;
+}
+
+/* Where there is a file that cannot be read, `why` says what is wrong with it. */
+static Found read_file(Fe *fe, const char *path, const char **text, size_t *len, const char **why) {
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0) {
+        *why = strerror(errno);
+        bool gone = errno == ENOENT || errno == ENOTDIR || errno == ENAMETOOLONG;
+        return gone ? NOT_THERE : UNREADABLE;
+    }
+    size_t size = 0, used = 0;
+    *why = file_problem(file, &size);
+    char *data = arena_alloc(fe->arena, size + 1);
+    while (!*why && used < size) {
+        ssize_t n = read(file, data + used, size - used);
+        if (n < 0 && errno != EINTR)
+            *why = strerror(errno);
+        else if (n == 0) /* it has become shorter */
+            size = used;
+        else if (n > 0)
+            used += (size_t)n;
+    }
+    close(file);
     *text = data;
-    *len = ok ? (size_t)size : 0;
-    return ok;
+    *len = used;
+    return *why ? UNREADABLE : FOUND;
 }
 
 static const char *import_path(Fe *fe, const char *folder, const char *dotted) {
@@ -38,18 +67,19 @@ static const char *import_path(Fe *fe, const char *folder, const char *dotted) {
     return path;
 }
 
-static bool find_import(Fe *fe, const char *dotted, const char **name, const char **text,
-                        size_t *len) {
+static Found find_import(Fe *fe, const char *dotted, const char **name, const char **text,
+                         size_t *len, const char **why) {
     const FrontendOptions *o = fe->options;
     if (o->import && o->import(o->import_user, fe->arena, dotted, name, text, len))
-        return true;
+        return FOUND;
     for (size_t i = 0; o->includes && o->includes[i]; i++) {
         *name = import_path(fe, o->includes[i], dotted);
-        if (read_file(fe, *name, text, len))
-            return true;
+        Found found = read_file(fe, *name, text, len, why);
+        if (found != NOT_THERE)
+            return found;
     }
     *name = arena_printf(fe->arena, "<%s>", dotted);
-    return library_find(dotted, text, len);
+    return library_find(dotted, text, len) ? FOUND : NOT_THERE;
 }
 
 /* --- modules -------------------------------------------------------------------------------- */
@@ -72,24 +102,46 @@ static SourceModule *module_add(Fe *fe, Str dotted, AstFile *ast) {
     return m;
 }
 
+static void module_missing(Fe *fe, Str dotted, Span span) {
+    const char *text;
+    size_t len;
+    Diag *d = fe_error(fe, DIAG_NO_MODULE, span, "there is no module `%s`", dotted);
+    const char *own = arena_printf(fe->arena, "std.%s", dotted);
+    if (library_find(own, &text, &len))
+        diag_hint(fe->diags, d, "write `import %s;`", own);
+    else
+        diag_hint(fe->diags, d,
+                  "the library has std.nn, std.conv, std.math, std.linalg and std.quant; `-I "
+                  "folder` adds yours");
+}
+
 static SourceModule *module_load(Fe *fe, Str dotted, Span span) {
     SourceModule *m = module_known(fe, dotted);
     if (m)
         return m;
-    const char *name = NULL, *text = NULL;
+    if (fe->modules.len >= MODULES_MAX) {
+        fe_error(fe, DIAG_TOO_MANY, span, "a file imports at most %d modules, directly or not",
+                 MODULES_MAX);
+        return NULL;
+    }
+    const char *name = NULL, *text = NULL, *why = NULL;
     size_t len = 0;
-    if (!find_import(fe, dotted, &name, &text, &len)) {
-        Diag *d = fe_error(fe, DIAG_NO_MODULE, span, "there is no module `%s`", dotted);
-        const char *own = arena_printf(fe->arena, "std.%s", dotted);
-        if (library_find(own, &text, &len))
-            diag_hint(fe->diags, d, "write `import %s;`", own);
-        else
-            diag_hint(fe->diags, d,
-                      "the library has std.nn, std.conv, std.math, std.linalg and std.quant; `-I "
-                      "folder` adds yours");
+    switch (find_import(fe, dotted, &name, &text, &len, &why)) {
+    case FOUND:
+        break;
+    case NOT_THERE:
+        module_missing(fe, dotted, span);
+        return NULL;
+    case UNREADABLE:
+        fe_error(fe, DIAG_NO_MODULE, span, "the module `%s` cannot be read from %s: %s", dotted,
+                 name, why);
         return NULL;
     }
     FileId file = source_add(fe->sources, name, text, len);
+    if (file == 0) {
+        fe_error(fe, DIAG_FILE_SIZE, span, "with `%s` the files have more than 4 GiB", dotted);
+        return NULL;
+    }
     return module_add(fe, dotted,
                       lang_parse(fe->arena, fe->interner, fe->sources, file, fe->diags));
 }

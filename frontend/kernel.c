@@ -6,6 +6,7 @@
  * condition is a `require` with its own text.
  */
 #include "frontend/fe.h"
+#include "lang/base/numeric.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,7 +81,6 @@ static bool generic_types(Fe *fe, const Decl *decl, const Generic *g, DType *out
 }
 
 static bool generic_scalar(Fe *fe, const Generic *g, const char *text, Val *out) {
-    char *end;
     if (g->dtype == DT_BOOL) {
         bool yes = !strcmp(text, "true") || !strcmp(text, "1");
         if (!yes && strcmp(text, "false") && strcmp(text, "0"))
@@ -89,13 +89,17 @@ static bool generic_scalar(Fe *fe, const Generic *g, const char *text, Val *out)
         return true;
     }
     if (dtype_is_float(g->dtype)) {
-        double f = strtod(text, &end);
+        double f;
+        if (!define_float(text, g->dtype, &f))
+            return false;
         *out = val_of(const_of(fe, g->dtype, val_float(f)));
-        return *text && !*end;
+        return true;
     }
-    long long i = strtoll(text, &end, 0);
+    int64_t i;
+    if (!define_integer(text, g->dtype, &i))
+        return false;
     *out = val_of(const_of(fe, g->dtype, val_int(i)));
-    return *text && !*end;
+    return true;
 }
 
 static Val unbound(Fe *fe, const Generic *g) {
@@ -119,8 +123,16 @@ static Val generic_value(Fe *fe, const Generic *g) {
         return val_poison();
     }
     int64_t scheduled;
-    if (g->value && schedule_value(fe, fe->decl, g->name.text, &scheduled))
+    if (g->value && schedule_value(fe, fe->decl, g->name.text, &scheduled)) {
+        if (!dtype_is_float(g->dtype) && numeric_wrap(g->dtype, scheduled) != scheduled) {
+            fe_error(fe, DIAG_BAD_SCHEDULE, g->span,
+                     "the schedule gives `%s` %lld, which %s does "
+                     "not hold",
+                     g->name.text, (long long)scheduled, dtype_name(g->dtype));
+            return val_poison();
+        }
         return val_of(const_of(fe, g->dtype, val_int(scheduled)));
+    }
     if (g->value)
         return val_coerce(fe, expr_any(fe, g->value), g->dtype, true, g->value->span,
                           "the generic");
@@ -263,6 +275,11 @@ static ParamDims param_dims(Fe *fe, Params *ps, const AstParam *p) {
     for (uint32_t i = 0; i < p->type->dims.len; i++) {
         d.dim[i] = tensor_dim(fe, ps, p, (int)i, d.tensor);
         d.ok &= d.dim[i] != NULL;
+        if (d.ok && d.dim[i]->kind == VALUE_CONST && d.dim[i]->u.i < 0) {
+            fe_error(fe, DIAG_NOT_A_DIM, p->type->dims.data[i]->span,
+                     "a dim is never negative, and this one is %lld", (long long)d.dim[i]->u.i);
+            d.ok = false;
+        }
     }
     return d;
 }

@@ -221,30 +221,67 @@ static bool check_alts(Fe *fe, const AstEntry *e) {
 /* The value of `-D` in place of the clause's. */
 static bool check_override(Fe *fe, const Decl *decl, const AstEntry *e) {
     const char *text;
-    char *end;
+    int64_t n;
     if (e->has_args || !define_find(fe, decl->name.text, e->name.text, &text))
         return true;
-    int64_t n = strtoll(text, &end, 0);
-    const char *problem = !*text || *end ? "write a number" : number_problem(fe, e, n);
+    const char *problem =
+        define_integer(text, DT_I64, &n) ? number_problem(fe, e, n) : "write a number";
     if (!problem)
         return true;
     return bad_value(fe, e, arena_printf(fe->arena, "-D %s=%s: %s", e->name.text, text, problem));
 }
 
-/* `grouped(g)` has to have a group. */
-static bool check_order(Fe *fe, const AstEntry *e) {
-    for (uint32_t i = 0; i < e->alts.len; i++) {
-        const ScheduleAlt *alt = &e->alts.data[i];
-        if (alt->kind == ALT_CALL && (alt->args.len != 1 || alt_value(alt) < 1))
-            return bad_value(fe, e, "write `grouped(g)` with a number of at least 1");
+static bool is_precision(const char *word) {
+    static const char *const words[] = {"ieee", "tf32", "tf32x3", "fast"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(word, words[i]))
+            return true;
+    return false;
+}
+
+/* What is wrong with a word, a truth value or a call; NULL: nothing. */
+static const char *word_problem(Str name, const ScheduleAlt *alt) {
+    if (is_word(name, "persistent"))
+        return alt->kind == ALT_BOOL ? NULL : "write `true` or `false`";
+    if (is_word(name, "precision"))
+        return alt->kind == ALT_NAME && is_precision(alt->name.text)
+                   ? NULL
+                   : "write `ieee`, `tf32`, `tf32x3` or `fast`";
+    if (alt->kind == ALT_NAME && is_word(alt->name.text, "row"))
+        return NULL;
+    bool grouped = alt->kind == ALT_CALL && is_word(alt->name.text, "grouped") &&
+                   alt->args.len == 1 && alt_value(alt) >= 1;
+    return grouped ? NULL : "write `grouped(g)` with a number of at least 1";
+}
+
+static bool check_words(Fe *fe, const Decl *decl, const AstEntry *e) {
+    for (uint32_t i = 0; i < e->alts.len && !is_generic(decl, e->name.text); i++) {
+        const char *problem = word_problem(e->name.text, &e->alts.data[i]);
+        if (problem)
+            return bad_value(fe, e, problem);
     }
     return true;
 }
 
+/* What is a word or a truth value; a define has numbers and truth values only. */
+static bool check_word_override(Fe *fe, const Decl *decl, const AstEntry *e) {
+    const char *text;
+    if (e->has_args || is_generic(decl, e->name.text) ||
+        !define_find(fe, decl->name.text, e->name.text, &text))
+        return true;
+    const char *problem = "only a `schedule` clause chooses it";
+    if (is_word(e->name.text, "persistent")) {
+        if (!strcmp(text, "true") || !strcmp(text, "false"))
+            return true;
+        problem = "write `true` or `false`";
+    }
+    return bad_value(fe, e, arena_printf(fe->arena, "-D %s=%s: %s", e->name.text, text, problem));
+}
+
 static bool check_values(Fe *fe, const Decl *decl, const AstEntry *e) {
-    if (is_word(e->name.text, "order") && !check_order(fe, e))
-        return false;
-    return !takes_number(decl, e) || (check_alts(fe, e) && check_override(fe, decl, e));
+    if (!takes_number(decl, e))
+        return check_words(fe, decl, e) && check_word_override(fe, decl, e);
+    return check_alts(fe, e) && check_override(fe, decl, e);
 }
 
 /* --- entries -------------------------------------------------------------------------------- */
@@ -263,7 +300,8 @@ static ScheduleEntry make_entry(Fe *fe, const Decl *decl, const AstEntry *e) {
         out.alt[out.nalt++] = alt_value(&e->alts.data[i]);
     const char *text;
     if (!out.of && define_find(fe, decl->name.text, e->name.text, &text)) {
-        out.value = !strcmp(text, "true") ? 1 : strtoll(text, NULL, 0);
+        if (!define_integer(text, DT_I64, &out.value))
+            out.value = !strcmp(text, "true");
         out.nalt = 0;
         out.word = NULL;
     }

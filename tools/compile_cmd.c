@@ -81,7 +81,7 @@ static ExitCode write_output(const Job *job, const FuseResult *result) {
     if (cubin_make(text, length, job->fuse->target, job->fuse->line_info, &cubin))
         code = write_file(job->output, cubin.data, cubin.size);
     else
-        code = command_fail(cubin.no_ptxas ? EXIT_IO : EXIT_INTERNAL, "%s",
+        code = command_fail(cubin.no_tools ? EXIT_IO : EXIT_INTERNAL, "%s",
                             cubin.error ? cubin.error : "out of memory");
     cubin_free(&cubin);
     return code;

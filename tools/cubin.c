@@ -57,7 +57,7 @@ static bool find_ptxas(char *path, size_t size, Cubin *out) {
     static const char usual[] = "/usr/local/cuda/bin";
     if (is_program(path, size, usual, strlen(usual)))
         return true;
-    out->no_ptxas = true;
+    out->no_tools = true;
     return cubin_fail(out,
                       "a cubin needs ptxas of the CUDA toolkit, and there is none on PATH, in "
                       "$CUDA_HOME/bin (%s) or in %s; --emit=ptx needs nothing",
@@ -78,7 +78,9 @@ static bool work_begin(Work *w, Cubin *out) {
         !mkdtemp(w->folder)) {
         int reason = errno;
         *w->folder = 0;
-        return cubin_fail(out, "no temporary folder: %s", strerror(reason));
+        out->no_tools = true;
+        return cubin_fail(out, "no temporary folder for ptxas in %s: %s",
+                          base && *base ? base : "/tmp", strerror(reason));
     }
     snprintf(w->ptx, sizeof w->ptx, "%s/k.ptx", w->folder);
     snprintf(w->cubin, sizeof w->cubin, "%s/k.cubin", w->folder);

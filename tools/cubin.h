@@ -8,8 +8,8 @@
 typedef struct Cubin {
     char *data; // free it
     size_t size;
-    char *error; // why there is none, with what ptxas printed; free it
-    bool no_ptxas;
+    char *error;   // why there is none, with what ptxas printed; free it
+    bool no_tools; // ptxas or a folder to work in is missing
 } Cubin;
 
 // Assembles `ptx` (with its launch plan at the head) for `target`. False: out->error says why.

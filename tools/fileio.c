@@ -14,6 +14,41 @@
 // The compiler refuses source that is longer.
 enum { SOURCE_MAX_BYTES = 256 << 20 };
 
+// The file that a path leads to, links followed: what is replaced is it, not a link to it. `path`
+// is where there is none yet.
+static char *resolve(const char *path) {
+    struct stat info;
+    if (lstat(path, &info) != 0 || !S_ISLNK(info.st_mode))
+        return strdup(path);
+    char *real = realpath(path, NULL);
+    return real ? real : strdup(path);
+}
+
+// An empty file beside out->real, so that renaming works; a short name, since that of the other may
+// be as long as names can be. -1: the reason is in errno.
+static int temporary_make(OutFile *out) {
+    static const char name[] = ".fusec-XXXXXX";
+    const char *slash = strrchr(out->real, '/');
+    size_t folder = slash ? (size_t)(slash - out->real) + 1 : 0;
+    char *path = malloc(folder + sizeof name);
+    if (!path)
+        return -1;
+    memcpy(path, out->real, folder);
+    memcpy(path + folder, name, sizeof name);
+    int file = mkostemp(path, O_CLOEXEC);
+    if (file >= 0)
+        out->temporary = path;
+    else
+        free(path);
+    return file;
+}
+
+static bool open_fail(OutFile *out, ToolError *error) {
+    tool_fail(error, "%s: %s", out->path, strerror(errno));
+    outfile_discard(out);
+    return false;
+}
+
 bool outfile_open(OutFile *out, const char *path, ToolError *error) {
     *out = (OutFile){.path = path};
     if (strcmp(path, "-") == 0) {
@@ -26,53 +61,42 @@ bool outfile_open(OutFile *out, const char *path, ToolError *error) {
         return tool_fail(error, "%s: is a directory", path);
     if (exists && !S_ISREG(info.st_mode)) { // /dev/null, a pipe: renaming would replace it
         out->stream = fopen(path, "wb");
-        return out->stream || tool_fail(error, "%s: %s", path, strerror(errno));
+        return out->stream || open_fail(out, error);
     }
-
-    // In the same folder, so that renaming works; a short name, since that of `path` may be as long
-    // as names can be.
-    static const char name[] = ".fusec-XXXXXX";
-    const char *slash = strrchr(path, '/');
-    size_t folder = slash ? (size_t)(slash - path) + 1 : 0;
-    out->temporary = malloc(folder + sizeof name);
-    if (!out->temporary)
-        return tool_fail(error, "out of memory");
-    memcpy(out->temporary, path, folder);
-    memcpy(out->temporary + folder, name, sizeof name);
-    int file = mkstemp(out->temporary);
-    if (file < 0) {
-        tool_fail(error, "%s: %s", path, strerror(errno));
-        free(out->temporary);
-        out->temporary = NULL;
-        return false;
-    }
+    if (exists && access(path, W_OK) != 0) // renaming does not ask
+        return open_fail(out, error);
+    out->real = resolve(path);
+    int file = out->real ? temporary_make(out) : -1;
+    if (file < 0)
+        return open_fail(out, error);
     // mkstemp makes files private; outputs have the usual permissions, or those they had.
     mode_t mask = umask(0);
     umask(mask);
     (void)fchmod(file, exists ? info.st_mode & 07777 : 0666 & ~mask);
     out->stream = fdopen(file, "wb");
-    if (!out->stream) {
-        tool_fail(error, "%s: %s", path, strerror(errno));
-        close(file);
-        outfile_discard(out);
-        return false;
-    }
-    return true;
+    if (out->stream)
+        return true;
+    close(file);
+    return open_fail(out, error);
 }
 
 bool outfile_write(OutFile *out, const void *data, size_t bytes) {
-    return bytes == 0 || fwrite(data, 1, bytes, out->stream) == bytes;
+    if (bytes == 0 || fwrite(data, 1, bytes, out->stream) == bytes)
+        return true;
+    if (!out->reason)
+        out->reason = errno;
+    return false;
 }
 
 bool outfile_commit(OutFile *out, ToolError *error) {
-    bool ok = !ferror(out->stream) && fflush(out->stream) == 0;
-    int reason = errno;
+    bool ok = !out->reason && fflush(out->stream) == 0 && !ferror(out->stream);
+    int reason = out->reason ? out->reason : errno;
     if (out->stream != stdout && fclose(out->stream) != 0 && ok) {
         ok = false;
         reason = errno;
     }
     out->stream = NULL;
-    if (ok && out->temporary && rename(out->temporary, out->path) != 0) {
+    if (ok && out->temporary && rename(out->temporary, out->real) != 0) {
         ok = false;
         reason = errno;
     }
@@ -82,7 +106,8 @@ bool outfile_commit(OutFile *out, ToolError *error) {
         return false;
     }
     free(out->temporary);
-    out->temporary = NULL;
+    free(out->real);
+    out->temporary = out->real = NULL;
     return true;
 }
 
@@ -92,11 +117,19 @@ void outfile_discard(OutFile *out) {
     if (out->temporary)
         (void)unlink(out->temporary);
     free(out->temporary);
+    free(out->real);
     *out = (OutFile){0};
 }
 
-// Of more than `most` bytes, `most` + 1 are read.
-static bool read_most(const char *path, size_t most, char **data, size_t *size, ToolError *error) {
+static bool is_marked(const FileMark *mark, const char *text, size_t used) {
+    size_t length = strlen(mark->text);
+    return used < mark->at + length || memcmp(text + mark->at, mark->text, length) == 0;
+}
+
+// Of more than `most` bytes, `most` + 1 are read; of what lacks the mark (NULL: any), the
+// beginning.
+static bool read_most(const char *path, size_t most, const FileMark *mark, char **data,
+                      size_t *size, ToolError *error) {
     FILE *in = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
     if (!in)
         return tool_fail(error, "%s: %s", path, strerror(errno));
@@ -106,7 +139,7 @@ static bool read_most(const char *path, size_t most, char **data, size_t *size, 
         room = (size_t)info.st_size + 2; // one for the NUL, one to see the end at once
     char *text = malloc(room);
     bool ok = text || tool_fail(error, "%s: not enough memory", path);
-    while (ok && !feof(in) && used <= most) {
+    while (ok && !feof(in) && used <= most && (!mark || is_marked(mark, text, used))) {
         if (room - used < 2) {
             char *more = realloc(text, room * 2);
             if (!more) {
@@ -136,11 +169,11 @@ static bool read_most(const char *path, size_t most, char **data, size_t *size, 
 }
 
 bool file_read_all(const char *path, char **data, size_t *size, ToolError *error) {
-    return read_most(path, SIZE_MAX - 1, data, size, error);
+    return read_most(path, SIZE_MAX - 1, NULL, data, size, error);
 }
 
 bool file_read_source(const char *path, char **data, size_t *size, ToolError *error) {
-    return read_most(path, SOURCE_MAX_BYTES, data, size, error);
+    return read_most(path, SOURCE_MAX_BYTES, NULL, data, size, error);
 }
 
 bool file_is_same(const char *a, const char *b) {
@@ -149,7 +182,7 @@ bool file_is_same(const char *a, const char *b) {
            first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
-bool file_view_open(FileView *view, const char *path, ToolError *error) {
+bool file_view_open(FileView *view, const char *path, FileMark mark, ToolError *error) {
     *view = (FileView){0};
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
@@ -161,7 +194,7 @@ bool file_view_open(FileView *view, const char *path, ToolError *error) {
             *view = (FileView){data, (size_t)info.st_size, true};
     }
     close(file);
-    return view->data || file_read_all(path, &view->data, &view->size, error);
+    return view->data || read_most(path, SIZE_MAX - 1, &mark, &view->data, &view->size, error);
 }
 
 void file_view_close(FileView *view) {

@@ -11,6 +11,8 @@ typedef struct OutFile {
     FILE *stream;
     const char *path; // borrowed
     char *temporary;  // NULL: standard output, or a device that is written in place
+    char *real;       // where the temporary goes; NULL with it
+    int reason;       // errno of the first write that failed
 } OutFile;
 
 // path "-" is standard output.
@@ -29,13 +31,20 @@ bool file_read_source(const char *path, char **data, size_t *size, ToolError *er
 // Whether both paths name one regular file, by whatever names.
 bool file_is_same(const char *a, const char *b);
 
-// A file's bytes, mapped where it is a regular file. Invariant: data is not NULL.
+// What a kind of file has at a place in its beginning.
+typedef struct FileMark {
+    const char *text;
+    size_t at;
+} FileMark;
+
+// A file's bytes, mapped where it is a regular file; of a stream that lacks the mark only the
+// beginning, since it may have no end. Invariant: data is not NULL.
 typedef struct FileView {
     char *data;
     size_t size;
     bool is_mapped;
 } FileView;
-bool file_view_open(FileView *view, const char *path, ToolError *error);
+bool file_view_open(FileView *view, const char *path, FileMark mark, ToolError *error);
 void file_view_close(FileView *view);
 
 #endif

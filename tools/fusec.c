@@ -4,8 +4,11 @@
 #include "tools/opts_table.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static ExitCode dispatch(const OptParse *opts) {
     if (opts_has(opts, OPT_HELP)) {
@@ -34,8 +37,19 @@ static ExitCode dispatch(const OptParse *opts) {
     return EXIT_INTERNAL;
 }
 
+// A closed standard stream would be the number of the next file that is opened, and messages would
+// go into it: a stream that refuses to be used stands in its place.
+static void keep_standard_streams(void) {
+    for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
+        if (fcntl(stream, F_GETFD) < 0 &&
+            open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+            return;
+}
+
 int main(int argc, char **argv) {
     OptParse opts;
+    keep_standard_streams();
+    signal(SIGXFSZ, SIG_IGN); // the write fails instead, and the temporary file is removed
     ExitCode code = opts_parse(&opts, argc, argv) ? dispatch(&opts)
                                                   : command_fail(EXIT_USAGE, "%s", opts.error);
     if (code == EXIT_USAGE)

@@ -251,7 +251,7 @@ bool npy_parse(const char *name, const char *bytes, size_t size, HostTensor *out
 bool npy_read(const char *path, HostTensor *out, ToolError *error) {
     FileView view;
     *out = (HostTensor){0};
-    if (!file_view_open(&view, path, error))
+    if (!file_view_open(&view, path, (FileMark){"\x93NUMPY", 0}, error))
         return false;
     bool ok = npy_parse(path, view.data, view.size, out, error);
     file_view_close(&view);

@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,6 +61,11 @@ static bool parse_source(RunArgs *args, const char *text, ToolError *error) {
     return true;
 }
 
+// There are no octal numbers.
+static int number_base(const char *text) {
+    return strncmp(text + (*text == '-'), "0x", 2) == 0 ? 16 : 10;
+}
+
 static bool parse_number(RunValue *value, const char *text) {
     char *end;
     if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0) {
@@ -71,15 +77,16 @@ static bool parse_number(RunValue *value, const char *text) {
     if (!*text || isspace((unsigned char)*text))
         return false;
     errno = 0;
-    value->integer = strtoll(text, &end, 0);
+    value->integer = strtoll(text, &end, number_base(text));
     if (!*end && errno == 0) {
         value->kind = RUN_INTEGER;
         value->real = (double)value->integer;
         return true;
     }
     value->kind = RUN_FLOAT;
+    errno = 0;
     value->real = strtod(text, &end);
-    return !*end;
+    return !*end && !(errno && isinf(value->real));
 }
 
 static bool parse_value(RunArgs *args, const char *text, ToolError *error) {

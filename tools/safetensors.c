@@ -182,7 +182,7 @@ SafeTensors *safetensors_parse(const char *name, const char *bytes, size_t size,
 
 SafeTensors *safetensors_open(const char *path, ToolError *error) {
     FileView view;
-    if (!file_view_open(&view, path, error))
+    if (!file_view_open(&view, path, (FileMark){"{", LENGTH_SIZE}, error))
         return NULL;
     SafeTensors *set = safetensors_parse(path, view.data, view.size, error);
     if (!set)
