@@ -163,18 +163,18 @@ static Val write_value(Fe *fe, const Tensor *t, Val v, Span span) {
 }
 
 /* Axes that the index lacks are reduced before the value gets the tensor's type. */
-static Val atomic_reduce(Fe *fe, AtomicKind kind, Val v, AxisSet axes, Span span) {
+static Val reduce_value(Fe *fe, AtomicKind kind, Val v, AxisSet axes, Span span) {
     AxisSet extra = axes_minus(v.axes, axes);
     if (!val_ok(v) || extra.n == 0)
         return v;
-    bool sums = kind == ATOMIC_ADD;
-    if (!sums && kind != ATOMIC_MAX && kind != ATOMIC_MIN)
-        return v;
+    ReduceKind reduce;
+    bool bits = kind == ATOMIC_AND || kind == ATOMIC_OR || kind == ATOMIC_XOR;
+    if (!atomic_reduce(kind, &reduce) || (bits && dtype_is_float(val_dtype(v))))
+        return v; /* floats have no bits: reported where the value gets the tensor's type */
     Val x = val_with_axes(val_spread(fe, v, span), v.axes);
-    if (sums)
+    if (reduce == RED_SUM)
         x = val_with_axes(val_cast(fe, x, dtype_promote(val_dtype(x)), span), x.axes);
     fe->b.span = span;
-    ReduceKind reduce = sums ? RED_SUM : kind == ATOMIC_MAX ? RED_MAX : RED_MIN;
     return val_with_axes(ir_reduce(&fe->b, reduce, x.v, extra, NULL), axes_minus(x.axes, extra));
 }
 
@@ -216,7 +216,17 @@ static Tensor *atomic_tensor(Fe *fe, const Expr *target, Span span, const char *
         fe_error(fe, DIAG_IMPURE_FN, span, "a `fn` is pure: no %s", what);
         return NULL;
     }
-    return target_tensor(fe, target, what);
+    Tensor *t = target_tensor(fe, target, what);
+    if (!t || !dtype_is_packed(t->mem->dtype))
+        return t;
+    DType type = t->mem->dtype, byte = dtype_is_signed(type) ? DT_I8 : DT_U8;
+    Diag *d = fe_error(fe, DIAG_BAD_ATOMIC, target->span,
+                       "there are no atomics of %s, which `%s` is", dtype_name(type), t->mem->name);
+    diag_note(fe->diags, d, t->span, "`%s` is declared here", t->mem->name);
+    diag_hint(fe->diags, d,
+              "collect in a tensor of %s, and store what becomes of it: `%s = ... as %s`",
+              dtype_name(byte), t->mem->name, dtype_name(type));
+    return NULL;
 }
 
 /* Bits are those of integers, sums and order those of numbers. */
@@ -226,9 +236,9 @@ static bool check_atomic_type(Fe *fe, const Tensor *t, AtomicKind kind, AssignOp
     DType type = t->mem->dtype;
     if (!(bits && dtype_is_float(type)) && !(adds && type == DT_BOOL))
         return true;
-    Diag *d =
-        fe_error(fe, DIAG_TYPE_MISMATCH, span, "`atomic ... %s` is for %s, `%s` is %s",
-                 assign_op_text(op), bits ? "integers" : "numbers", t->mem->name, dtype_name(type));
+    Diag *d = fe_error(fe, DIAG_TYPE_MISMATCH, span, "`atomic ... %s` is for %s, `%s` is %s",
+                       assign_op_text(op), bits ? "integers and bools" : "numbers", t->mem->name,
+                       dtype_name(type));
     diag_note(fe->diags, d, t->span, "`%s` is declared here", t->mem->name);
     return false;
 }
@@ -255,7 +265,7 @@ Val stmt_atomic(Fe *fe, const Expr *target, AssignOp op, const Expr *value, Span
     Val v = expr_value(fe, value);
     if (!write_index(fe, t, target, index, &axes))
         return val_poison();
-    v = write_value(fe, t, atomic_reduce(fe, kind, v, axes, value->span), value->span);
+    v = write_value(fe, t, reduce_value(fe, kind, v, axes, value->span), value->span);
     if (!val_ok(v) ||
         (kind == ATOMIC_XCHG && !check_value_axes(fe, t, v, axes, value->span, target->span)))
         return val_poison();

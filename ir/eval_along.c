@@ -89,6 +89,8 @@ static Cell reduce_identity(ReduceKind kind, DType dtype) {
     switch (kind) {
     case RED_SUM:
     case RED_ANY:
+    case RED_OR:
+    case RED_XOR:
         return (Cell){.i = 0}; // 0.0 too
     case RED_PROD:
     case RED_ALL:
@@ -97,6 +99,8 @@ static Cell reduce_identity(ReduceKind kind, DType dtype) {
         return cell_from(scalar_float(dtype, -INFINITY));
     case RED_MIN:
         return cell_from(scalar_float(dtype, INFINITY));
+    case RED_AND:
+        return (Cell){.i = dtype == DT_BOOL ? 1 : scalar_int(dtype, -1).u.i};
     case RED_COUNT:
         break;
     }
@@ -123,6 +127,12 @@ static Cell reduce_step(ReduceKind kind, DType dtype, Cell acc, Cell x) {
         return (Cell){.i = acc.i || x.i};
     case RED_ALL:
         return (Cell){.i = acc.i && x.i};
+    case RED_AND:
+        return cell_binary(OP_AND, dtype, acc, x);
+    case RED_OR:
+        return cell_binary(OP_OR, dtype, acc, x);
+    case RED_XOR:
+        return cell_binary(OP_XOR, dtype, acc, x);
     case RED_COUNT:
         break;
     }

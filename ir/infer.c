@@ -87,6 +87,9 @@ static bool infer_along(const Op *op, Type *out, const char **why) {
     out->axes = rule == RULE_SCAN ? x.axes : axes_minus(x.axes, along);
     if (op->kind == OP_REDUCE && (op->sub == RED_ANY || op->sub == RED_ALL) && x.dtype != DT_BOOL)
         return refuse(why, "any and all take a bool");
+    bool bits = op->sub == RED_AND || op->sub == RED_OR || op->sub == RED_XOR;
+    if (op->kind == OP_REDUCE && bits && dtype_is_float(x.dtype))
+        return refuse(why, "and, or and xor take integers");
     return true;
 }
 

@@ -178,6 +178,9 @@ typedef enum ReduceKind {
     RED_MIN,
     RED_ANY,
     RED_ALL,
+    RED_AND, // and, or, xor: bit by bit
+    RED_OR,
+    RED_XOR,
     RED_COUNT
 } ReduceKind;
 typedef enum CmpKind { CMP_EQ, CMP_NE, CMP_LT, CMP_LE, CMP_GT, CMP_GE, CMP_COUNT } CmpKind;
@@ -337,6 +340,8 @@ static inline bool op_has(OpKind kind, uint32_t trait) {
 }
 // The elementwise op that combines two partial results.
 OpKind reduce_combine(ReduceKind kind);
+// The reduction that combines as the atomic does; false of exchanges.
+bool atomic_reduce(AtomicKind kind, ReduceKind *reduce);
 const char *attr_name(AttrId id);
 AttrType attr_type(AttrId id);
 int64_t attr_default(AttrId id); // INT and BOOL; 0 for the others

@@ -242,6 +242,11 @@ Value *reduce_identity(Kernel *k, ReduceKind kind, DType t) {
         return ir_bool(k, false);
     case RED_ALL:
         return ir_bool(k, true);
+    case RED_AND:
+        return t == DT_BOOL ? ir_bool(k, true) : ir_int(k, t, -1);
+    case RED_OR:
+    case RED_XOR:
+        return t == DT_BOOL ? ir_bool(k, false) : ir_int(k, t, 0);
     case RED_COUNT:
         break;
     }

@@ -5,7 +5,8 @@
 
 #include <stddef.h>
 
-static const char *const reduce_kinds[] = {"sum", "prod", "max", "min", "any", "all", NULL};
+static const char *const reduce_kinds[] = {"sum", "prod", "max", "min", "any",
+                                           "all", "and",  "or",  "xor", NULL};
 static const char *const cmp_kinds[] = {"eq", "ne", "lt", "le", "gt", "ge", NULL};
 static const char *const arg_kinds[] = {"max", "min", NULL};
 static const char *const scan_kinds[] = {"sum", "prod", "max", NULL};
@@ -119,9 +120,42 @@ OpKind reduce_combine(ReduceKind kind) {
     case RED_ANY:
         return OP_OR;
     case RED_ALL:
+    case RED_AND:
         return OP_AND;
+    case RED_OR:
+        return OP_OR;
+    case RED_XOR:
+        return OP_XOR;
     case RED_COUNT:
         break;
     }
     return OP_ADD;
+}
+
+bool atomic_reduce(AtomicKind kind, ReduceKind *reduce) {
+    switch (kind) {
+    case ATOMIC_ADD:
+        *reduce = RED_SUM;
+        return true;
+    case ATOMIC_MAX:
+        *reduce = RED_MAX;
+        return true;
+    case ATOMIC_MIN:
+        *reduce = RED_MIN;
+        return true;
+    case ATOMIC_AND:
+        *reduce = RED_AND;
+        return true;
+    case ATOMIC_OR:
+        *reduce = RED_OR;
+        return true;
+    case ATOMIC_XOR:
+        *reduce = RED_XOR;
+        return true;
+    case ATOMIC_XCHG:
+    case ATOMIC_CAS:
+    case ATOMIC_COUNT:
+        break;
+    }
+    return false;
 }

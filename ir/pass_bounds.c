@@ -185,11 +185,6 @@ static void dot_bounds(Bounds *b, Op *op) {
     }
 }
 
-static bool atomic_reduces_by(AtomicKind kind, ReduceKind *reduce) {
-    *reduce = kind == ATOMIC_ADD ? RED_SUM : kind == ATOMIC_MAX ? RED_MAX : RED_MIN;
-    return kind == ATOMIC_ADD || kind == ATOMIC_MAX || kind == ATOMIC_MIN;
-}
-
 // Axes of an atomic's value that no index has are reduced in front of it.
 //
 //   atomic.add @y[i], %v   =>   %s = reduce.sum[j] %v; atomic.add @y[i], %s
@@ -199,7 +194,7 @@ static void atomic_bounds(Bounds *b, Op *op) {
         axes_union(index, op->in[op->mem[0].first + i]->type.axes, &index);
     AxisSet extra = axes_minus(op_store_value(op)->type.axes, index);
     ReduceKind kind;
-    if (extra.n == 0 || !atomic_reduces_by((AtomicKind)op->sub, &kind))
+    if (extra.n == 0 || !atomic_reduce((AtomicKind)op->sub, &kind))
         return;
     Builder at = ir_builder_before(b->k, op);
     at.span = op->span;

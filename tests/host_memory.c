@@ -274,16 +274,20 @@ static void atomic_body(Build *b) {
 }
 
 Test(host_memory, atomics) {
-    static const DType types[] = {DT_I32, DT_U64, DT_F32, DT_F64, DT_F16, DT_BF16};
+    static const DType types[] = {DT_I32,  DT_U64, DT_F32, DT_F64,  DT_F16,
+                                  DT_BF16, DT_I8,  DT_U16, DT_E4M3, DT_E5M2};
+    enum { TYPES = sizeof types / sizeof *types };
     static const struct {
         AtomicKind kind;
         int start, result;
     } cases[] = {{ATOMIC_ADD, 3, 18}, {ATOMIC_MAX, 2, 5}, {ATOMIC_MIN, 9, 0}, {ATOMIC_XCHG, 1, 5}};
     const char *target;
     EACH_TARGET(target)
-    for (int k = 0; k < 6; k++)
+    for (int k = 0; k < TYPES; k++)
         for (int c = 0; c < 4; c++) {
             AtomicCase ac = {types[k], cases[c].kind};
+            if (ac.dtype == DT_E5M2 && ac.kind == ATOMIC_ADD)
+                continue; // sums of some lanes would be rounded
             Built built = build_kernel(target, 2, 2, 0, atomic_body, &ac);
             uint64_t cell = 0, old[32];
             scalar_store(&cell, 0, scalar_int(ac.dtype, cases[c].start));

@@ -1,12 +1,15 @@
 // Atomics of `cpu`: one lane after another, because programs run on several threads and lanes may
 // meet.
 //
-// f16 and bf16 have no instruction anywhere: a compare-and-swap loop around f32 arithmetic.
+// Floats of 8 and 16 bits have no instruction anywhere: a compare-and-swap loop around f32
+// arithmetic.
 #include "backend/host/host_impl.h"
 
 static bool atomic_operation(AtomicKind kind, DType dtype, LLVMAtomicRMWBinOp *op) {
     bool is_float = dtype_is_float(dtype), is_signed = dtype_is_signed(dtype);
-    if (dtype_is_fp8(dtype) || dtype == DT_BOOL)
+    bool is_bits =
+        kind == ATOMIC_AND || kind == ATOMIC_OR || kind == ATOMIC_XOR || kind == ATOMIC_XCHG;
+    if (dtype == DT_BOOL && !is_bits)
         return false;
     switch (kind) {
     case ATOMIC_ADD:
@@ -41,29 +44,30 @@ static bool atomic_operation(AtomicKind kind, DType dtype, LLVMAtomicRMWBinOp *o
     return false;
 }
 
-// f16 and bf16: compare-and-swap of the 16 bits around f32 arithmetic on a vector of which one lane
-// is looked at.
+// Floats of 8 and 16 bits: compare-and-swap of the bits around f32 arithmetic on a vector of which
+// one lane is looked at.
 static V atomic_small(Target *t, DType dtype, AtomicKind kind, V p, V value, V lane) {
     LLVMBuilderRef b = t->builder;
     static const OpKind ops[ATOMIC_COUNT] = {
         [ATOMIC_ADD] = OP_ADD, [ATOMIC_MAX] = OP_MAX, [ATOMIC_MIN] = OP_MIN};
-    LLVMTypeRef i16 = target_int(t, 16), type = host_vector(t, target_type(t, dtype));
+    int width = (int)dtype_bits(dtype);
+    LLVMTypeRef bits = target_int(t, width), type = host_vector(t, target_type(t, dtype));
     LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
     LLVMBasicBlockRef again = LLVMAppendBasicBlockInContext(t->llvm, t->function, "again");
     LLVMBasicBlockRef done = LLVMAppendBasicBlockInContext(t->llvm, t->function, "done");
-    V first = LLVMBuildLoad2(b, i16, p, "");
-    LLVMSetAlignment(first, 2);
+    V first = LLVMBuildLoad2(b, bits, p, "");
+    LLVMSetAlignment(first, (unsigned)width / 8);
     LLVMSetOrdering(first, LLVMAtomicOrderingMonotonic);
     LLVMBuildBr(b, again);
     LLVMPositionBuilderAtEnd(b, again);
-    V old = LLVMBuildPhi(b, i16, "");
+    V old = LLVMBuildPhi(b, bits, "");
     LLVMAddIncoming(old, &first, &before, 1);
     V next = value;
     if (kind != ATOMIC_XCHG) {
         Lane x[2] = {{LLVMBuildBitCast(b, host_splat(t, old), type, "")},
                      {LLVMBuildBitCast(b, host_splat(t, value), type, "")}};
         V sum = host_arith(t, ops[kind], 0, dtype, 0, x).v;
-        sum = LLVMBuildBitCast(b, sum, host_lanes_int(t, 16), "");
+        sum = LLVMBuildBitCast(b, sum, host_lanes_int(t, width), "");
         next = LLVMBuildExtractElement(b, sum, lane, "");
     }
     V pair = LLVMBuildAtomicCmpXchg(b, p, old, next, LLVMAtomicOrderingMonotonic,
@@ -117,7 +121,7 @@ typedef struct Modify {
 static V modify_step(Target *t, const void *what, V p, V lane) {
     const Modify *m = what;
     V x = LLVMBuildExtractElement(t->builder, m->raw, lane, "");
-    if (m->dtype == DT_F16 || m->dtype == DT_BF16)
+    if (dtype_is_float(m->dtype) && dtype_bits(m->dtype) < 32)
         return atomic_small(t, m->dtype, m->kind, p, x, lane);
     return LLVMBuildAtomicRMW(t->builder, m->op, p, x, LLVMAtomicOrderingMonotonic, false);
 }

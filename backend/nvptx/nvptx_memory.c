@@ -246,14 +246,94 @@ static const char *atomic_type(AtomicKind kind, DType dtype) {
     return bits == 32 ? "u32" : "u64";
 }
 
-// An operation that there is no instruction for: compare-and-swap until nobody came between.
-static V atomic_loop(Target *t, const Access *a, AtomicKind kind, Ptr p, Lane pred, Lane v) {
-    static const OpKind ops[ATOMIC_COUNT] = {
-        [ATOMIC_ADD] = OP_ADD, [ATOMIC_MAX] = OP_MAX, [ATOMIC_MIN] = OP_MIN};
+// The word that holds an element and what is done to it by one instruction: of bytes the aligned 32
+// bits around them, of other elements those themselves. Such a word never crosses a page, and its
+// other bytes keep what they have.
+typedef struct Word {
+    Access access;
+    Ptr at;
+    V shift; // bits below the element; NULL: it is the whole word
+    DType dtype;
+} Word;
+
+static Word word_around(Target *t, const Access *a, Ptr p) {
+    Word w = {.access = *a, .at = p, .dtype = a->dtype};
+    if (element_bits(a->dtype) > 8)
+        return w;
     LLVMBuilderRef b = t->builder;
-    LLVMTypeRef type = target_type(t, a->dtype), bits = target_int(t, element_bits(a->dtype));
+    LLVMTypeRef i32 = target_int(t, 32), i64 = target_int(t, 64);
+    V pointer = pointer_of(t, p, true);
+    V address = LLVMBuildPtrToInt(b, pointer, i64, "");
+    V start = LLVMBuildAnd(b, address, nvptx_const(t, 64, ~INT64_C(3)), "");
+    V byte = LLVMBuildAnd(b, LLVMBuildTrunc(b, address, i32, ""), nvptx_const(t, 32, 3), "");
+    w.shift = LLVMBuildShl(b, byte, nvptx_const(t, 32, 3), "");
+    w.access.dtype = DT_U32;
+    w.access.align = 4;
+    w.at = (Ptr){.base = {LLVMBuildIntToPtr(b, start, LLVMTypeOf(pointer), "")}};
+    return w;
+}
+
+static V word_others(Target *t, const Word *w) {
+    V mask = LLVMBuildShl(t->builder, nvptx_const(t, 32, 0xff), w->shift, "");
+    return LLVMBuildNot(t->builder, mask, "");
+}
+
+// The element, at its place and 0 elsewhere.
+static V word_shifted(Target *t, const Word *w, Lane x) {
+    V byte = nvptx_pack(t, w->dtype, 1, &x);
+    return LLVMBuildShl(t->builder, LLVMBuildZExt(t->builder, byte, target_int(t, 32), ""),
+                        w->shift, "");
+}
+
+static Lane word_element(Target *t, const Word *w, Lane word) {
+    if (!w->shift)
+        return word;
+    V byte = LLVMBuildLShr(t->builder, word.v, w->shift, "");
+    Lane x;
+    nvptx_unpack(t, w->dtype, 1, LLVMBuildTrunc(t->builder, byte, target_int(t, 8), ""), &x);
+    return x;
+}
+
+static Lane word_with(Target *t, const Word *w, Lane word, Lane x) {
+    if (!w->shift)
+        return x;
+    V rest = LLVMBuildAnd(t->builder, word.v, word_others(t, w), "");
+    return (Lane){LLVMBuildOr(t->builder, rest, word_shifted(t, w, x), "")};
+}
+
+static V same_bits(Target *t, DType dtype, Lane x, Lane y) {
+    V a = nvptx_pack(t, dtype, 1, &x), b = nvptx_pack(t, dtype, 1, &y);
+    return LLVMBuildICmp(t->builder, LLVMIntEQ, a, b, "");
+}
+
+// What the element becomes; `expected` is for compare-and-swap.
+static Lane atomic_next(Target *t, AtomicKind kind, DType dtype, Lane old, Lane v, Lane expected) {
+    static const OpKind ops[ATOMIC_COUNT] = {
+        [ATOMIC_ADD] = OP_ADD, [ATOMIC_MAX] = OP_MAX, [ATOMIC_MIN] = OP_MIN,
+        [ATOMIC_AND] = OP_AND, [ATOMIC_OR] = OP_OR,   [ATOMIC_XOR] = OP_XOR};
+    if (kind == ATOMIC_XCHG)
+        return v;
+    if (kind == ATOMIC_CAS)
+        return (Lane){
+            LLVMBuildSelect(t->builder, same_bits(t, dtype, old, expected), v.v, old.v, "")};
+    Lane x[2] = {old, v};
+    if (kind != ATOMIC_ADD || !dtype_is_fp8(dtype))
+        return nvptx_arith(t, ops[kind], 0, dtype, 0, x);
+    nvptx_cast(t, dtype, DT_F32, 2, x, x);
+    Lane sum = nvptx_arith(t, OP_ADD, 0, DT_F32, 0, x);
+    nvptx_cast(t, DT_F32, dtype, 1, &sum, &sum);
+    return sum;
+}
+
+// An operation that there is no instruction for: compare-and-swap until nobody came between. Gives
+// what was there.
+static Lane atomic_loop(Target *t, const Access *a, AtomicKind kind, Ptr p, Lane pred, Lane v,
+                        Lane expected) {
+    LLVMBuilderRef b = t->builder;
+    Word w = word_around(t, a, p);
+    LLVMTypeRef type = target_type(t, w.access.dtype);
     Lane zero = {LLVMConstNull(type)}, all = {NULL}, first;
-    nvptx_cas(t, a, p, pred, zero, zero, &first); // reads: 0 becomes 0
+    nvptx_cas(t, &w.access, w.at, pred, zero, zero, &first); // reads: 0 becomes 0
     LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
     LLVMBasicBlockRef again = LLVMAppendBasicBlockInContext(t->llvm, t->function, "again");
     LLVMBasicBlockRef done = LLVMAppendBasicBlockInContext(t->llvm, t->function, "done");
@@ -263,48 +343,34 @@ static V atomic_loop(Target *t, const Access *a, AtomicKind kind, Ptr p, Lane pr
         LLVMBuildCondBr(b, pred.v, again, done);
     LLVMPositionBuilderAtEnd(b, again);
     Lane seen, old = {LLVMBuildPhi(b, type, "")};
-    Lane next = nvptx_arith(t, ops[kind], 0, a->dtype, 0, (Lane[]){old, v});
-    nvptx_cas(t, a, p, all, old, next, &seen);
-    V same = LLVMBuildICmp(b, LLVMIntEQ, LLVMBuildBitCast(b, seen.v, bits, ""),
-                           LLVMBuildBitCast(b, old.v, bits, ""), "");
+    Lane next = atomic_next(t, kind, w.dtype, word_element(t, &w, old), v, expected);
+    nvptx_cas(t, &w.access, w.at, all, old, word_with(t, &w, old, next), &seen);
+    V same = same_bits(t, w.access.dtype, seen, old);
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(b);
     LLVMAddIncoming(old.v, (V[]){first.v, seen.v}, (LLVMBasicBlockRef[]){before, latch}, 2);
     LLVMBuildCondBr(b, same, done, again);
     LLVMPositionBuilderAtEnd(b, done);
-    V result = LLVMBuildPhi(b, type, "");
-    LLVMAddIncoming(result, (V[]){seen.v, zero.v}, (LLVMBasicBlockRef[]){latch, before},
+    Lane result = {LLVMBuildPhi(b, type, "")};
+    LLVMAddIncoming(result.v, (V[]){seen.v, zero.v}, (LLVMBasicBlockRef[]){latch, before},
                     always(pred) ? 1 : 2);
-    return result;
+    return word_element(t, &w, result);
 }
 
-// There are no instructions on bytes: the operation is one on the aligned word around it that
-// leaves the other bytes as they are.
+// Bits of a byte are changed by one instruction on its word.
 static void atomic_byte(Target *t, const Access *a, AtomicKind kind, Ptr p, Lane pred, Lane v,
                         Lane *old) {
-    LLVMBuilderRef b = t->builder;
-    LLVMTypeRef i32 = target_int(t, 32), i64 = target_int(t, 64);
-    V pointer = pointer_of(t, p, true);
-    V address = LLVMBuildPtrToInt(b, pointer, i64, "");
-    V start = LLVMBuildAnd(b, address, nvptx_const(t, 64, ~INT64_C(3)), "");
-    V shift = LLVMBuildAnd(b, LLVMBuildTrunc(b, address, i32, ""), nvptx_const(t, 32, 3), "");
-    shift = LLVMBuildShl(b, shift, nvptx_const(t, 32, 3), "");
-    V word = LLVMBuildShl(b, LLVMBuildZExt(b, v.v, i32, ""), shift, "");
-    if (kind == ATOMIC_AND) {
-        V others = LLVMBuildShl(b, nvptx_const(t, 32, 0xff), shift, "");
-        word = LLVMBuildOr(b, word, LLVMBuildNot(b, others, ""), "");
-    }
-    Access wide = *a;
-    wide.dtype = DT_U32;
-    wide.align = 4;
-    Ptr at = {.base = {LLVMBuildIntToPtr(b, start, LLVMTypeOf(pointer), "")}};
-    nvptx_atomic(t, &wide, kind, at, pred, (Lane){word}, old);
+    Word w = word_around(t, a, p);
+    V word = word_shifted(t, &w, v);
+    if (kind == ATOMIC_AND)
+        word = LLVMBuildOr(t->builder, word, word_others(t, &w), "");
+    nvptx_atomic(t, &w.access, kind, w.at, pred, (Lane){word}, old);
     if (old)
-        old->v = LLVMBuildTrunc(b, LLVMBuildLShr(b, old->v, shift, ""), target_int(t, 8), "");
+        *old = word_element(t, &w, *old);
 }
 
 void nvptx_atomic(Target *t, const Access *a, AtomicKind kind, Ptr p, Lane pred, Lane v,
                   Lane *old) {
-    if (element_bits(a->dtype) == 8 && a->dtype != DT_BOOL &&
+    if (element_bits(a->dtype) == 8 &&
         (kind == ATOMIC_AND || kind == ATOMIC_OR || kind == ATOMIC_XOR)) {
         atomic_byte(t, a, kind, p, pred, v, old);
         return;
@@ -314,17 +380,10 @@ void nvptx_atomic(Target *t, const Access *a, AtomicKind kind, Ptr p, Lane pred,
     const char *type = atomic_type(kind, a->dtype);
     int bits = element_bits(a->dtype);
     bool instruction = type && !(a->dtype == DT_BF16 && t->desc->sm < 90);
-    bool arithmetic = kind == ATOMIC_ADD || kind == ATOMIC_MAX || kind == ATOMIC_MIN;
-    if (!instruction && arithmetic && bits >= 16) {
-        V seen = atomic_loop(t, a, kind, p, pred, v);
-        if (old)
-            old->v = seen;
-        return;
-    }
     if (!instruction) {
-        target_fail(t, "atomic.%s of %s", names[kind], dtype_name(a->dtype));
+        Lane seen = atomic_loop(t, a, kind, p, pred, v, (Lane){NULL});
         if (old)
-            old->v = LLVMGetUndef(target_type(t, a->dtype));
+            *old = seen;
         return;
     }
     const char *c = bits == 64 ? "l" : bits == 32 ? "r" : "h";
@@ -352,9 +411,9 @@ void nvptx_atomic(Target *t, const Access *a, AtomicKind kind, Ptr p, Lane pred,
 void nvptx_cas(Target *t, const Access *a, Ptr p, Lane pred, Lane expected, Lane v, Lane *old) {
     int bits = element_bits(a->dtype);
     if (bits < 16) {
-        target_fail(t, "atomic.cas of %s", dtype_name(a->dtype));
+        Lane seen = atomic_loop(t, a, ATOMIC_CAS, p, pred, v, expected);
         if (old)
-            old->v = LLVMGetUndef(target_type(t, a->dtype));
+            *old = seen;
         return;
     }
     const char *c = bits == 64 ? "l" : bits == 32 ? "r" : "h";
