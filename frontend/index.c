@@ -191,8 +191,15 @@ Val tensor_load(Fe *fe, Tensor *t, Span span) {
     return load_at(fe, t, index, NULL, span, hint);
 }
 
-/* The fill of `else`, a scalar or tile of the element's type. */
-static bool fill_value(Fe *fe, const Expr *fill, DType type, Value **out) {
+static bool add_axes(Fe *fe, AxisSet more, AxisSet *axes, Span span) {
+    if (axes_union(*axes, more, axes))
+        return true;
+    fe_error(fe, DIAG_TOO_MANY_AXES, span, "the result would have more than %d axes", AXES_MAX);
+    return false;
+}
+
+/* The fill of `else`, a scalar or tile of the element's type; its axes join `axes`. */
+static bool fill_value(Fe *fe, const Expr *fill, DType type, Value **out, AxisSet *axes) {
     *out = NULL;
     if (!fill)
         return true;
@@ -200,7 +207,7 @@ static bool fill_value(Fe *fe, const Expr *fill, DType type, Value **out) {
     if (!val_ok(v))
         return false;
     *out = v.v;
-    return true;
+    return add_axes(fe, v.axes, axes, fill->span);
 }
 
 static Val index_tensor(Fe *fe, Tensor *t, const Expr *e, const Expr *fill, Span span,
@@ -208,7 +215,7 @@ static Val index_tensor(Fe *fe, Tensor *t, const Expr *e, const Expr *fill, Span
     Value *index[RANK_MAX], *other;
     AxisSet axes;
     bool ok = tensor_index(fe, t, e, index, &axes, span);
-    if (!fill_value(fe, fill, t->mem->dtype, &other) || !ok)
+    if (!fill_value(fe, fill, t->mem->dtype, &other, &axes) || !ok)
         return val_poison();
     return load_at(fe, t, index, other, span, hint);
 }
@@ -237,7 +244,7 @@ static Val index_value(Fe *fe, Val base, const Expr *e, const Expr *fill, const 
     const IndexEntryVec *entries = &e->index.entries;
     Axis *axis[AXES_MAX];
     Value *index[AXES_MAX], *other;
-    AxisSet gone = axes_none(), added = axes_none(), axes;
+    AxisSet gone = axes_none(), axes = axes_none();
     if (entries->len > AXES_MAX) {
         fe_error(fe, DIAG_TOO_MANY_AXES, e->span, "a value has at most %d axes", AXES_MAX);
         return val_poison();
@@ -254,15 +261,11 @@ static Val index_value(Fe *fe, Val base, const Expr *e, const Expr *fill, const 
             fe_error(fe, DIAG_AXIS_TWICE, entries->data[i].span, "axis `%s` is indexed twice",
                      axis[i]->name);
         axes_add(&gone, axis[i]->id);
-        ok &= axes_union(added, index[i]->type.axes, &added);
+        ok &= add_axes(fe, index[i]->type.axes, &axes, e->span);
     }
-    if (!fill_value(fe, fill, val_dtype(base), &other) || !ok)
+    ok = fill_value(fe, fill, val_dtype(base), &other, &axes) && ok;
+    if (!ok || !add_axes(fe, axes_minus(base.axes, gone), &axes, e->span))
         return val_poison();
-    if (!axes_union(axes_minus(base.axes, gone), added, &axes)) {
-        fe_error(fe, DIAG_TOO_MANY_AXES, e->span, "the result would have more than %d axes",
-                 AXES_MAX);
-        return val_poison();
-    }
     Value *v = val_spread(fe, base, e->span);
     fe->b.span = e->span;
     return val_with_axes(ir_take(&fe->b, v, (int)entries->len, axis, index, other, hint), axes);

@@ -430,6 +430,13 @@ static void give_buffer(void *user, Op *op) {
         fail(a, op, "a buffer of this shape");
 }
 
+// A ring that nothing fills is no buffer of this pass.
+static void need_buffer(void *user, Op *op) {
+    Assign *a = user;
+    if (op->kind == OP_BUF && op->sub == BUF_SHARED && !op->def_mem->layout)
+        fail(a, op, "a buffer that no copy fills");
+}
+
 // --- conversions ---
 
 // Index tiles and masks are computed again in the layout that is asked for.
@@ -688,6 +695,7 @@ static bool nest_layouts(PassCtx *ctx, Kernel *k, Op *par) {
     ir_walk(body, widen_op, &a);
     ir_walk(body, anchor_dot, &a);
     ir_walk(body, give_buffer, &a);
+    ir_walk(body, need_buffer, &a);
     for (;;) {
         spread_all(&a, body);
         Largest l = {.a = &a};

@@ -349,8 +349,9 @@ static void region_share(Simplify *s, Region *r, Seen *seen) {
             }
             seen_push(s->scratch, seen, h, op);
         }
-        // A function of elements takes nothing from outside.
-        bool closed = op->nregion > 0 && op_has(op->kind, TRAIT_FUNCTION);
+        // A function of elements takes nothing from outside, a launch only its arguments.
+        bool closed =
+            op->nregion > 0 && (op_has(op->kind, TRAIT_FUNCTION) || op->kind == OP_LAUNCH);
         Seen own = closed ? seen_new(s->scratch, s->k) : (Seen){.mask = 0};
         for (int i = 0; i < op->nregion; i++)
             region_share(s, op->region[i], closed ? &own : seen);

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "ir/format.h"
+
 // --- operands ---
 
 static bool operand(Verify *v, const Value *x) {
@@ -30,7 +32,7 @@ static bool operand(Verify *v, const Value *x) {
     return verify_fail(v, "an operand is malformed");
 }
 
-static bool scalar_int(Verify *v, const Value *x, const char *what) {
+static bool int_scalar(Verify *v, const Value *x, const char *what) {
     if (x->type.axes.n || !dtype_is_integer(x->type.dtype))
         return verify_fail(v, "%s is not a scalar integer", what);
     return true;
@@ -65,7 +67,7 @@ static bool tensor_ref(Verify *v, const Op *op, const MemRef *r) {
 static bool buffer_ref(Verify *v, const Op *op, const MemRef *r) {
     if (r->nidx || r->pos >= op->nin)
         return verify_fail(v, "@%s takes a position, not an index", r->mem->name);
-    if (r->pos >= 0 && !scalar_int(v, op->in[r->pos], "a position"))
+    if (r->pos >= 0 && !int_scalar(v, op->in[r->pos], "a position"))
         return false;
     for (int i = 0; i < r->nrename; i++) {
         if (r->rename[i].from >= v->kernel->naxis || r->rename[i].to >= v->kernel->naxis)
@@ -208,7 +210,7 @@ static bool check_chanop(Verify *v, const Op *op) {
         return verify_fail(v, "a channel is expected");
     if (op->nin != 1 || op->mem[0].pos != 0)
         return verify_fail(v, "a position is expected");
-    return scalar_int(v, op->in[0], "a position");
+    return int_scalar(v, op->in[0], "a position");
 }
 
 static bool check_memref(Verify *v, const Op *op) {
@@ -257,7 +259,7 @@ static bool check_axis(Verify *v, const Op *op) {
     if (!op->nin && (a->lo || a->hi))
         return verify_fail(v, "the axis does not know its window");
     for (int i = 0; i < op->nin; i++)
-        if (!scalar_int(v, op->in[i], "a bound"))
+        if (!int_scalar(v, op->in[i], "a bound"))
             return false;
     return true;
 }
@@ -267,7 +269,7 @@ static bool check_temp(Verify *v, const Op *op) {
     if (!m || m->kind != MEM_TEMP || m->rank != op->nin || m->dtype == DT_NONE)
         return verify_fail(v, "the tensor is malformed");
     for (int i = 0; i < op->nin; i++) {
-        if (!scalar_int(v, op->in[i], "a dim"))
+        if (!int_scalar(v, op->in[i], "a dim"))
             return false;
         if (m->dim[i] != op->in[i])
             return verify_fail(v, "the tensor does not know its dims");
@@ -487,6 +489,11 @@ static bool check_layouts(Verify *v, const Op *op) {
     return true;
 }
 
+static bool is_print(const Op *op) {
+    const char *text = op_attr_str(op, ATTR_msg);
+    return text && format_count(text) == op->nin;
+}
+
 static bool check_types(Verify *v, const Op *op) {
     const OpInfo *row = op_info(op->kind);
     if (op_has(op->kind, TRAIT_SCALAR))
@@ -496,6 +503,8 @@ static bool check_types(Verify *v, const Op *op) {
     if (op->kind == OP_REQUIRE || op->kind == OP_WHEN || op->kind == OP_ASSERT)
         if (op->in[0]->type.dtype != DT_BOOL)
             return verify_fail(v, "the condition is not a bool");
+    if (op->kind == OP_PRINT && !is_print(op))
+        return verify_fail(v, "a text with one `{}` for each operand is expected");
     if (op->kind == OP_ASM && (op->nin < 1 || op->nin > 3 || !op_attr_str(op, ATTR_msg)))
         return verify_fail(v, "a text and one to three operands are expected");
     if (row->rule == RULE_CARRY || row->rule == RULE_NONE)

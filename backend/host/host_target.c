@@ -96,7 +96,7 @@ static bool run_passes(Target *t) {
     if (host_is_sim(t) || !passes)
         return true;
     if (host_state(t)->is_large)
-        passes = "function(sroa,early-cse,instcombine)";
+        passes = "function(sroa,early-cse,instcombine<no-verify-fixpoint>)";
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
     LLVMErrorRef error = LLVMRunPasses(t->module, passes, host_state(t)->machine, options);
     LLVMDisposePassBuilderOptions(options);
