@@ -37,7 +37,7 @@ static void vote(NestScan *s, const Op *op, int m) {
 
 static uint32_t combined_words(const Op *op) {
     bool combines = op->kind == OP_SCAN || op_has(op->kind, TRAIT_FUNCTION);
-    uint32_t words = 0;
+    uint32_t words = op->kind == OP_ARGREDUCE ? 3 : 0; // an element and a position of 64 bits
     for (int i = 0; combines && i < op->nres; i++)
         words += (dtype_bits(op->res[i]->type.dtype) + 31) / 32;
     return words;

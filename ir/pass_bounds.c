@@ -160,15 +160,34 @@ static Value *mask_padding(Bounds *b, Op *user, Value *v, Axis *a, Value *neutra
     return ir_select(&at, ir_inside_axis(&at, a), v, neutral, NULL);
 }
 
-static void reduce_bounds(Bounds *b, Op *op) {
+static void neutral_bounds(Bounds *b, Op *op, ReduceKind kind) {
     for (int i = 0; i < op->naxes; i++) {
         Axis *a = op->axes[i];
-        Value *neutral = reduce_identity(b->k, (ReduceKind)op->sub, op->in[0]->type.dtype);
+        Value *neutral = reduce_identity(b->k, kind, op->in[0]->type.dtype);
         double c = dtype_is_float(neutral->type.dtype) ? neutral->u.f : (double)neutral->u.i;
         if (axis_is_exact(b, a) || padding_is(b, op->in[0], a, c))
             continue;
         op->in[0] = mask_padding(b, op, op->in[0], a, neutral);
     }
+}
+
+static void reduce_bounds(Bounds *b, Op *op) {
+    neutral_bounds(b, op, (ReduceKind)op->sub);
+}
+
+// Padding that holds the identity never wins: of equal elements the one with the lowest position
+// does, and where all are the identity that is the first one inside. Constants of e5m2 have no
+// infinity, its elements do.
+static void argreduce_bounds(Bounds *b, Op *op) {
+    bool exact = true;
+    for (int i = 0; i < op->naxes; i++)
+        exact &= axis_is_exact(b, op->axes[i]);
+    if (!exact && op->in[0]->type.dtype == DT_E5M2) {
+        Builder at = ir_builder_before(b->k, op);
+        at.span = op->span;
+        op->in[0] = ir_cast(&at, DT_F16, op->in[0], NULL);
+    }
+    neutral_bounds(b, op, op->sub == ARG_MAX ? RED_MAX : RED_MIN);
 }
 
 // Both factors must be 0 in the padding of a contracted axis: 0 * inf is NaN.
@@ -275,17 +294,6 @@ static void scanfn_bounds(Bounds *b, Op *op) {
     ir_substitute(b->k->body, &map);
 }
 
-static void mixes_unsupported(Bounds *b, Op *op) {
-    for (int i = 0; i < op->naxes; i++) {
-        if (axis_is_exact(b, op->axes[i]))
-            continue;
-        diag_add(b->ctx->diags, DIAG_UNSUPPORTED, op->span,
-                 "not supported yet: `%s` along an axis whose tiles are not full",
-                 op_info(op->kind)->text);
-        b->failed = true;
-    }
-}
-
 static void op_bounds(void *user, Op *op) {
     Bounds *b = user;
     switch ((int)op->kind) {
@@ -322,7 +330,7 @@ static void op_bounds(void *user, Op *op) {
         scanfn_bounds(b, op);
         break;
     case OP_ARGREDUCE:
-        mixes_unsupported(b, op);
+        argreduce_bounds(b, op);
         break;
     default:
         break;

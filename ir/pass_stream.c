@@ -200,20 +200,6 @@ static void move_users_behind(Stream *s, Op *loop) {
     }
 }
 
-static bool op_is_reduction(const Op *op) {
-    return op->kind == OP_REDUCE || op->kind == OP_FOLD;
-}
-
-// One more tile for the accumulators of a reduction.
-static void reduce_tile(Builder *b, IrMap *map, Op *red, Value *const *acc, Value **next) {
-    b->span = red->span;
-    Op *part = ir_clone(b, red, map);
-    if (red->kind == OP_FOLD)
-        ir_inline_function(b, map->arena, red, acc, part->res, next);
-    else
-        next[0] = ir_binary(b, reduce_combine((ReduceKind)red->sub), acc[0], part->res[0], NULL);
-}
-
 // One loop for all reductions of a level.
 static void stream_reductions(Stream *s, Op **reds, int n, Op *before) {
     Builder b = ir_builder_before(s->k, before);
@@ -221,20 +207,14 @@ static void stream_reductions(Stream *s, Op **reds, int n, Op *before) {
     Cone cone = stream_cone(s, reds, n);
     int nred = 0;
     for (int i = 0; i < n; i++)
-        nred += reds[i]->nres;
+        nred += reduction_values(reds[i]);
     int ncarry = nred + cone.ncarry;
     Value **inits = ARENA_ARRAY(s->ctx->scratch, Value *, (size_t)ncarry);
     Value **next = ARENA_ARRAY(s->ctx->scratch, Value *, (size_t)ncarry);
     Type *types = ARENA_ARRAY(s->ctx->scratch, Type, (size_t)ncarry);
     Axis *tile = stream_axis(s, &b);
-    for (int i = 0, at = 0; i < n; i++) {
-        for (int j = 0; j < reds[i]->nres; j++, at++) {
-            types[at] = reds[i]->res[j]->type;
-            inits[at] = reds[i]->kind == OP_FOLD
-                            ? reds[i]->in[reds[i]->nres + j]
-                            : reduce_identity(s->k, (ReduceKind)reds[i]->sub, types[at].dtype);
-        }
-    }
+    for (int i = 0, at = 0; i < n; at += reduction_values(reds[i++]))
+        reduction_start(s->k, reds[i], inits + at, types + at);
     cone_carry(s, &cone, inits + nred, types + nred);
     Op *loop = stream_loop(s, &b, tile, ncarry, inits, types);
     Builder in = ir_builder_at_end(s->k, loop->region[0]);
@@ -242,13 +222,14 @@ static void stream_reductions(Stream *s, Op **reds, int n, Op *before) {
     ir_map_axis(&map, s->whole, tile);
     cone_clone(s, &cone, &in, &map, loop, nred, next + nred);
     IrMap sub = ir_map_new(s->ctx->scratch, s->k);
-    Value *acc[FOLD_VALUES_MAX];
-    for (int i = 0, at = 0; i < n; at += reds[i++]->nres) {
-        for (int j = 0; j < reds[i]->nres; j++) {
+    Value *acc[FOLD_VALUES_MAX + AXES_MAX];
+    for (int i = 0, at = 0; i < n; at += reduction_values(reds[i++])) {
+        int first = at + reduction_first(reds[i]);
+        for (int j = 0; j < reduction_values(reds[i]); j++)
             acc[j] = op_carry_arg(loop, at + j);
-            ir_map_value(&sub, reds[i]->res[j], loop->res[at + j]);
-        }
-        reduce_tile(&in, &map, reds[i], acc, next + at);
+        for (int j = 0; j < reds[i]->nres; j++)
+            ir_map_value(&sub, reds[i]->res[j], loop->res[first + j]);
+        reduction_tile(&in, &map, reds[i], acc, next + at);
     }
     ir_yield(&in, ncarry, next, NULL);
     ir_substitute(s->region, &sub);
@@ -340,11 +321,35 @@ static bool same_place(const Op *a, const Op *b) {
     return true;
 }
 
+// Indices of the axis, and the same ones moved by its extent or more.
+static bool moved_past(const Axis *a, const Value *x, const Value *y) {
+    const Value *hi = a->is_dim ? a->extent : a->hi;
+    if (x != a->iota || y->kind != VALUE_OP || y->def->kind != OP_ADD || !hi ||
+        (a->lo && !value_is_int(a->lo, 0)))
+        return false;
+    const Value *by = y->def->in[y->def->in[0] == x];
+    if (y->def->in[0] != x && y->def->in[1] != x)
+        return false;
+    return by == hi || (value_is_const(by) && value_is_const(hi) && by->u.i >= hi->u.i);
+}
+
+// No element of one access is an element of the other.
+static bool disjoint_places(const Axis *along, const Op *a, const Op *b) {
+    for (int i = 0; i < a->mem[0].nidx && i < b->mem[0].nidx; i++) {
+        const Value *x = a->in[a->mem[0].first + i], *y = b->in[b->mem[0].first + i];
+        if (moved_past(along, x, y) || moved_past(along, y, x))
+            return true;
+    }
+    return false;
+}
+
 // Two accesses to one tensor, one of them a write, that streaming might exchange. An access along
 // the axis goes into loops: a load into every loop that needs it, a write into the last one. Others
 // keep their place, except that what uses a reduction moves behind its loop.
 static bool may_exchange(const Stream *s, Op *first, Op *second) {
     bool along1 = op_is_along(s, first), along2 = op_is_along(s, second);
+    if (along1 && along2 && disjoint_places(s->whole, first, second))
+        return false;
     if (along1 && along2)
         return !same_place(first, second) || second->kind == OP_LOAD;
     if (along1 || along2)
@@ -354,7 +359,7 @@ static bool may_exchange(const Stream *s, Op *first, Op *second) {
 
 static bool reduces_behind(const Stream *s, const Op *op) {
     for (; op != s->until; op = op->next)
-        if (op_is_reduction(op) && op_reduces(op, s->whole))
+        if (stream_reduces(op, s->whole))
             return true;
     return false;
 }
@@ -393,8 +398,9 @@ static bool scans_whole_first(const Stream *s, const Op *op) {
 static bool stream_refuses(Stream *s) {
     for (Op *op = first_of(s); op != s->until; op = op->next) {
         bool along = uses_axis(op, s->whole) || op_reduces(op, s->whole);
-        bool fine = op_has(op->kind, TRAIT_ELEMENTWISE) || op->kind == OP_LOAD ||
-                    op->kind == OP_STORE || op_is_reduction(op) || op->kind == OP_INSIDE ||
+        bool pure = op_has(op->kind, TRAIT_PURE) && !op_reduces(op, s->whole);
+        bool fine = pure || op->kind == OP_LOAD || op->kind == OP_STORE ||
+                    stream_reduces(op, s->whole) || op->kind == OP_INSIDE ||
                     op->kind == OP_ATOMIC || scans_whole_first(s, op) || op->kind == OP_SCATTER ||
                     op->kind == OP_AXIS || op->kind == OP_PRINT || op->kind == OP_ASSERT;
         if (along && !fine)
@@ -455,7 +461,7 @@ static bool region_stream(Stream *s) {
         find_levels(s);
         VEC(Op *) reds = {0};
         for (Op *op = first_of(s); op != s->until; op = op->next)
-            if (op_is_reduction(op) && op_reduces(op, s->whole) && s->level[op->res[0]->id] == 0)
+            if (stream_reduces(op, s->whole) && s->level[op->res[0]->id] == 0)
                 vec_push(s->ctx->scratch, &reds, op);
         if (reds.len == 0)
             break;
@@ -513,13 +519,21 @@ static bool all_streamed(Stream *s, Op *par) {
     return !left.op || !stream_unsupported(s, left.op, op_info(left.op->kind)->text);
 }
 
+// Of several axes across the contiguous one only the last has more than a row in registers.
+static uint32_t streamed_tile(const PassCtx *ctx, const Kernel *k, const Nest *n, int i) {
+    for (int j = i + 1; j < n->whole.n && n->whole.id[i] != n->contiguous; j++)
+        if (k->axis[n->whole.id[j]]->size == 0 && n->whole.id[j] != n->contiguous)
+            return 1;
+    return stream_tile(ctx->target, n, k->axis[n->whole.id[i]]);
+}
+
 static bool nest_stream(PassCtx *ctx, Kernel *k, Op *par) {
     Nest n = nest_of(par);
     for (int i = 0; i < n.whole.n; i++) {
         Axis *a = k->axis[n.whole.id[i]];
         if (a->size)
             continue; // held
-        Stream s = {.ctx = ctx, .k = k, .whole = a, .tile = stream_tile(ctx->target, &n, a)};
+        Stream s = {.ctx = ctx, .k = k, .whole = a, .tile = streamed_tile(ctx, k, &n, i)};
         if (!stream_separate(ctx, k, par, a) || !segments_stream(&s, par->region[0]) ||
             !all_streamed(&s, par))
             return false;

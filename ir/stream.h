@@ -10,4 +10,14 @@ bool stream_separate(PassCtx *ctx, Kernel *k, Op *par, Axis *whole);
 // The op has regions, and something in them or of its results is along the axis.
 bool stream_splits(Kernel *k, Op *op, const Axis *whole);
 
+// --- reductions along an axis: reduce, fold, argreduce, dot (stream_reduce.c) ---
+
+bool stream_reduces(const Op *op, const Axis *whole);
+// How many values a loop over its tiles carries, and which of them is its first result.
+int reduction_values(const Op *red);
+int reduction_first(const Op *red);
+void reduction_start(Kernel *k, const Op *red, Value **inits, Type *types);
+// One more tile: the map has the axis's tile.
+void reduction_tile(Builder *b, IrMap *map, Op *red, Value *const *acc, Value **next);
+
 #endif

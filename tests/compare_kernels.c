@@ -93,3 +93,9 @@ Test(compare_kernels, launch_cpu, .timeout = 600) {
 Test(compare_kernels, launch_sim, .timeout = 600) {
     run_cases("launch", "sim");
 }
+Test(compare_kernels, along_cpu, .timeout = 600) {
+    run_cases("along", "cpu");
+}
+Test(compare_kernels, along_sim, .timeout = 600) {
+    run_cases("along", "sim");
+}
