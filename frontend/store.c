@@ -178,16 +178,6 @@ static Val reduce_value(Fe *fe, AtomicKind kind, Val v, AxisSet axes, Span span)
     return val_with_axes(ir_reduce(&fe->b, reduce, x.v, extra, NULL), axes_minus(x.axes, extra));
 }
 
-/* Outside every nest a value is computed where it is used, perhaps twice; an atomic must not be. */
-static bool check_old_value(Fe *fe, Span span) {
-    if (fe->nest)
-        return true;
-    Diag *d = fe_error(fe, DIAG_UNSUPPORTED, span,
-                       "not supported yet: the old value of an atomic outside every `parallel`");
-    diag_hint(fe->diags, d, "write it in a `parallel n in tiles(N) { ... }`");
-    return false;
-}
-
 /* `atomic.kind @t[index], values...`; the last value's axes are those of the index or fewer. */
 static Val build_atomic(Fe *fe, Tensor *t, AtomicKind kind, Value **index, AxisSet axes, int n,
                         const Val *values, Span span, bool result) {
@@ -250,7 +240,7 @@ Val stmt_atomic(Fe *fe, const Expr *target, AssignOp op, const Expr *value, Span
     AtomicKind kind;
     const char *hint = hint_take(fe);
     Tensor *t = atomic_tensor(fe, target, span, "`atomic`");
-    if (!t || (result && !check_old_value(fe, span)))
+    if (!t)
         return val_poison();
     if (!atomic_kind(op, &kind)) {
         Diag *d =
@@ -282,7 +272,7 @@ Val stmt_atomic_cas(Fe *fe, const Expr *call, const char *hint) {
     Value *index[RANK_MAX + 2];
     AxisSet axes;
     Tensor *t = atomic_tensor(fe, target, call->span, "`atomic_cas`");
-    if (!t || !check_old_value(fe, call->span))
+    if (!t)
         return val_poison();
     Val v[2];
     bool ok = true;

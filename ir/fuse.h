@@ -19,8 +19,12 @@ uint8_t *nest_values(Arena *scratch, const Kernel *k, const Region *host);
 bool op_is_tile(const Op *op);     // a result with axes
 AxisSet root_axes(const Op *op);   // of the value that a root stores and of its index
 bool axis_is_short(const Axis *a); // of a small known extent: held in any nest
-bool op_is_root(const Op *op);     // a store, atomic or scatter of a host region
+// A store, scatter or atomic of a host region. An atomic whose old values are used is none: it
+// belongs to the store of them.
+bool op_is_root(const Op *op);
 
+// Inserts temps for the old values of atomics, so that each atomic is in one nest only.
+bool fuse_keep_old(PassCtx *ctx, Kernel *k, Region *host);
 // Inserts temps for values whose inputs are overwritten before they are used, and for what
 // hand-written nests take from outside. Comes before the regions in `host` are fused: their nests
 // compute again what they use.

@@ -190,6 +190,51 @@ static bool keep_for_heavy(PassCtx *ctx, Kernel *k, Region *host) {
     return true;
 }
 
+// --- old values of atomics: they exist once ---
+
+typedef struct User {
+    const Value *of;
+    Op *op;
+    int uses;
+} User;
+
+static void find_user(void *user, Op *op) {
+    User *u = user;
+    for (int i = 0; i < op->nin; i++)
+        if (op->in[i] == u->of) {
+            u->op = op;
+            u->uses++;
+        }
+}
+
+// The next statement stores the values as they are: no temp is needed.
+static bool is_stored_next(const Op *atomic, const User *u) {
+    const Op *store = u->op;
+    if (u->uses != 1 || store->kind != OP_STORE || store->parent != atomic->parent ||
+        op_store_value(store) != u->of || store->mem[0].mem == atomic->mem[0].mem ||
+        !axes_equal(root_axes(store), u->of->type.axes))
+        return false;
+    for (const Op *op = atomic->next; op != store; op = op->next)
+        if (!op_has(op->kind, TRAIT_PURE) || op_has(op->kind, TRAIT_REGIONS))
+            return false;
+    return true;
+}
+
+bool fuse_keep_old(PassCtx *ctx, Kernel *k, Region *host) {
+    for (Op *op = host->first; op; op = op->next) {
+        if (op->kind != OP_ATOMIC || op->nres == 0)
+            continue;
+        User u = {.of = op->res[0]};
+        ir_walk(k->body, find_user, &u);
+        if (u.uses == 0)
+            op->nres = 0;
+        else if (!is_stored_next(op, &u) &&
+                 !fuse_keep_value(ctx, k, op->res[0], "an atomic is executed once"))
+            return false;
+    }
+    return true;
+}
+
 // --- order: a value has the contents of its statement ---
 
 typedef struct Writes {
@@ -258,8 +303,7 @@ static bool load_is_overwritten(Arena *scratch, const Kernel *k, const Op *load)
     const uint8_t *from = values_from(scratch, k, load);
     const Op *writer = NULL;
     for (Op *op = load->next; op; op = op->next) {
-        bool root = op_is_root(op) || op_has(op->kind, TRAIT_REGIONS);
-        if (!root)
+        if (!op_has(op->kind, TRAIT_WRITES | TRAIT_REGIONS))
             continue;
         bool uses = op_uses(op, from);
         if (uses && writer)

@@ -31,7 +31,8 @@ bool op_is_tile(const Op *op) {
 }
 
 bool op_is_root(const Op *op) {
-    return op->kind == OP_STORE || op->kind == OP_ATOMIC || op->kind == OP_SCATTER;
+    return op->kind == OP_STORE || op->kind == OP_SCATTER ||
+           (op->kind == OP_ATOMIC && op->nres == 0);
 }
 
 enum { HOST_DEPTH_MAX = 64 };
@@ -151,6 +152,14 @@ static bool root_has_product(const Root *r) {
     return false;
 }
 
+// The store of an atomic's old values: the atomic is executed where they are stored.
+static bool root_has_atomic(const Root *r) {
+    for (int i = 0; i < r->cone.n; i++)
+        if (r->cone.op[i]->kind == OP_ATOMIC)
+            return true;
+    return false;
+}
+
 // The root reduces along, or extends along, an axis that is whole in its nest.
 static bool root_has_whole(const Kernel *k, const Root *r) {
     AxisSet whole = axes_minus(root_axes(r->op), r->grid);
@@ -258,6 +267,8 @@ static const char *why_apart(const PassCtx *ctx, const Kernel *k, const RootVec 
             return "it reads or writes elsewhere what that one writes";
         if (roots_mix(k, &run->data[i], r))
             return "one has a product, the other a whole axis";
+        if (root_has_atomic(&run->data[i]) || root_has_atomic(r))
+            return "one has the old values of an atomic";
     }
     return NULL;
 }
@@ -321,7 +332,7 @@ static bool region_fuse(PassCtx *ctx, Kernel *k, Region *host) {
         return false;
     if (!ctx->options->no_fuse)
         fuse_forward(ctx, k, host);
-    if (!fuse_keep_order(ctx, k, host))
+    if (!fuse_keep_old(ctx, k, host) || !fuse_keep_order(ctx, k, host))
         return false;
     for (Op *op = host->first; op; op = op->next) {
         bool is_host_region = op->kind == OP_FOR || op->kind == OP_IF;

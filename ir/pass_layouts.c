@@ -621,7 +621,7 @@ static void widen_op(void *user, Op *op) {
         widen_fold(user, op);
     if (op->kind == OP_SORT || op->kind == OP_TOPK)
         widen_sorted(user, op);
-    if (op->kind == OP_STORE || op->kind == OP_SCATTER || (op->kind == OP_ATOMIC && op->nres > 0))
+    if (op->kind == OP_STORE || op->kind == OP_SCATTER || op->kind == OP_ATOMIC)
         widen_store(user, op);
 }
 
