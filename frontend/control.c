@@ -75,6 +75,84 @@ static void carry_yield(Fe *fe, const Carried *c, Value *stop) {
     ir_yield(&fe->b, (int)c->len, values, stop);
 }
 
+/* --- outside every nest: what a loop or condition makes of a variable is known at launch --------
+ */
+
+/* What the i-th variable becomes in a region is data: a tile, or made from a tensor's elements. */
+static bool becomes_data(const Region *r, int i) {
+    const Value *v = region_yield(r)->in[i];
+    return v->type.axes.n > 0 || !is_launch_known(v);
+}
+
+static bool result_is_data(const Op *op, int i) {
+    bool data = op->res[i]->type.axes.n > 0;
+    for (int r = 0; r < op->nregion; r++)
+        data |= becomes_data(op->region[r], i);
+    return data || (op->kind != OP_IF && !is_launch_known(op_carry_init(op, i)));
+}
+
+static void report_data(Fe *fe, Entry *e, Span span, const char *what) {
+    e->kind = ENTRY_POISON; /* its uses are not reported */
+    Diag *d = fe_error(fe, DIAG_NOT_AT_LAUNCH, span,
+                       "%s makes `%s` data: outside every `parallel` it must be known when the "
+                       "kernel is launched",
+                       what, e->name);
+    diag_note(fe->diags, d, e->span, "`%s` is declared here", e->name);
+    if (fe->fn_level > 0)
+        diag_hint(fe->diags, d, "call `%s` inside a `parallel`",
+                  fe->active[fe->fn_level - 1]->name.text);
+    else
+        diag_hint(fe->diags, d, "make it a `temp`, or put what uses it into one `parallel`");
+}
+
+/* Variables behind a loop. Where it makes data of one, it is written out if it can be. */
+static void loop_leave(Fe *fe, const Carried *c, Op *op, Span span) {
+    carry_leave(fe, c, op);
+    bool data = false;
+    for (uint32_t i = 0; !fe->nest && i < c->len; i++)
+        data |= result_is_data(op, (int)i);
+    if (!data)
+        return;
+    Value **value = ARENA_ARRAY(fe->arena, Value *, c->len);
+    if (for_unroll(fe, op, value)) {
+        for (uint32_t i = 0; i < c->len; i++) {
+            Entry *e = &fe->entries.data[c->data[i]];
+            e->val = val_with_axes(value[i], e->axes);
+        }
+        return;
+    }
+    for (uint32_t i = 0; i < c->len; i++) {
+        Entry *e = &fe->entries.data[c->data[i]];
+        if (e->kind == ENTRY_VAR && result_is_data(op, (int)i))
+            report_data(fe, e, span, "this loop");
+    }
+}
+
+/* Variables behind an `if`. Where data depends on it and it only computes, it becomes selects: a
+ * whole-tensor statement has no other place for it. */
+static void if_leave(Fe *fe, const Carried *c, Op *op, Span span) {
+    carry_leave(fe, c, op);
+    bool data = false;
+    for (uint32_t i = 0; !fe->nest && i < c->len; i++)
+        data |= result_is_data(op, (int)i);
+    if (!data)
+        return;
+    if (region_only_computes(op->region[0]) && region_only_computes(op->region[1])) {
+        IrMap map = ir_map_new(fe->arena, fe->kernel);
+        if_flatten(fe, op, &map);
+        for (uint32_t i = 0; i < c->len; i++) {
+            Entry *e = &fe->entries.data[c->data[i]];
+            e->val = val_with_axes(ir_mapped(&map, op->res[i]), e->axes);
+        }
+        return;
+    }
+    for (uint32_t i = 0; i < c->len; i++) {
+        Entry *e = &fe->entries.data[c->data[i]];
+        if (e->kind == ENTRY_VAR && result_is_data(op, (int)i))
+            report_data(fe, e, span, "a condition around other statements");
+    }
+}
+
 /* --- binders -------------------------------------------------------------------------------- */
 
 typedef struct Bound {
@@ -411,7 +489,7 @@ void stmt_rest(Fe *fe, const StmtVec *stmts, uint32_t from) {
     fe->b.span = span;
     carry_yield(fe, &results, NULL);
     fe->b = outer;
-    carry_leave(fe, &results, op);
+    if_leave(fe, &results, op, span);
 }
 
 /* --- for ------------------------------------------------------------------------------------ */
@@ -471,7 +549,7 @@ static void for_from(Fe *fe, const Stmt *s, uint32_t first) {
     carry_yield(fe, &carried, flag_value(fe, s->loop.body));
     fe->b = outer;
     scope_close(fe, mark);
-    carry_leave(fe, &carried, op);
+    loop_leave(fe, &carried, op, s->span);
 }
 
 static void for_body(Fe *fe, const Stmt *s, uint32_t first) {
@@ -522,7 +600,7 @@ static void while_loop(Fe *fe, const Stmt *s, const Carried *carried) {
     carry_yield(fe, carried, stop.v);
     scope_close(fe, mark);
     fe->b = outer;
-    carry_leave(fe, carried, op);
+    loop_leave(fe, carried, op, s->span);
 }
 
 /* The body of a loop whose head is wrong: its other errors count. */
@@ -544,7 +622,7 @@ void stmt_while(Fe *fe, const Stmt *s) {
     }
     Val c = scalar_condition(fe, s->while_.test, "while");
     bool known;
-    if (!val_ok(c)) {
+    if (!val_ok(c) || !check_launch_known(fe, c.v, s->while_.test->span)) {
         wrong_loop(fe, s->while_.body);
         return;
     }
@@ -570,7 +648,7 @@ void stmt_while(Fe *fe, const Stmt *s) {
     fe->b.span = s->span;
     carry_yield(fe, &carried, NULL);
     fe->b = outer;
-    carry_leave(fe, &carried, op);
+    if_leave(fe, &carried, op, s->span);
     fe->loops--;
 }
 
@@ -622,5 +700,5 @@ void stmt_if(Fe *fe, const Stmt *s) {
     if_side(fe, s, op, 0, c.v, &results, before);
     if_side(fe, s, op, 1, c.v, &results, before);
     fe->b = outer;
-    carry_leave(fe, &results, op);
+    if_leave(fe, &results, op, s->span);
 }

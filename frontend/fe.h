@@ -278,6 +278,7 @@ void stmt_temp(Fe *fe, const VarItem *item);
 bool range_bound(Fe *fe, const Expr *e, Value **out); /* a scalar of index */
 /* Outside every nest: whether `v` is known when the kernel is launched; reports where not. */
 bool check_launch_known(Fe *fe, const Value *v, Span span);
+bool is_launch_known(const Value *v);
 Axis *range_of(Fe *fe, const Range *r); /* the dim that 0..N walks, or NULL */
 void stmt_store(Fe *fe, const Stmt *s, Tensor *t);
 Val stmt_atomic(Fe *fe, const Expr *target, AssignOp op, const Expr *value, Span span, bool result);
@@ -294,8 +295,13 @@ void stmt_break(Fe *fe, const Stmt *s);
 /* The statements behind one that may have left the loop body. */
 void stmt_rest(Fe *fe, const StmtVec *stmts, uint32_t from);
 void var_set(Fe *fe, Entry *e, Val v, Span span);
-/* In a function of single elements: `if`s become selects; `map`: from what they gave (flatten.c). */
+/* `if`s that only compute become selects; `map`: from what they gave (flatten.c). */
 void region_flatten(Fe *fe, Region *region, IrMap *map);
+void if_flatten(Fe *fe, Op *op, IrMap *map);
+bool region_only_computes(const Region *region); /* writes nothing and has no loops */
+/* Writes out a loop that only computes, over constants, at fe->b; value[i]: what carried value i
+ * becomes. False: it is no such loop, and stays. */
+bool for_unroll(Fe *fe, Op *op, Value **value);
 
 /* --- looking at the tree (walk.c) --- */
 typedef VEC(Str) StrVec;

@@ -214,13 +214,13 @@ bool range_bound(Fe *fe, const Expr *e, Value **out) {
     return false;
 }
 
-static bool is_launch_known(const Value *v) {
+bool is_launch_known(const Value *v) {
     if (v->kind != VALUE_OP)
         return v->kind != VALUE_IOTA;
     const Op *op = v->def;
     if ((op->nregion > 0 && !op_has(op->kind, TRAIT_PURE)) || op->kind == OP_PRESENT)
         return true;
-    if (!op_has(op->kind, TRAIT_ELEMENTWISE))
+    if (!op_has(op->kind, TRAIT_ELEMENTWISE) || op->kind == OP_ASM)
         return op->kind == OP_EXTENT || op->kind == OP_STRIDE;
     for (int i = 0; i < op->nin; i++)
         if (!is_launch_known(op->in[i]))

@@ -313,14 +313,14 @@ static void region_drop_tiles(PassCtx *ctx, const Kernel *k, Region *host) {
 static bool host_is_known(PassCtx *ctx, Kernel *k, Region *host) {
     const uint8_t *in_nest = nest_values(ctx->scratch, k, host);
     for (Op *op = host->first; op; op = op->next) {
-        bool host_op =
-            op_has(op->kind, TRAIT_REGIONS) || op->kind == OP_REQUIRE || op->kind == OP_TEMP;
+        bool host_op = op_has(op->kind, TRAIT_REGIONS) || op->kind == OP_REQUIRE ||
+                       op->kind == OP_TEMP || op->kind == OP_YIELD;
         for (int i = 0; host_op && i < op->nin; i++) {
             if (!in_nest[op->in[i]->id])
                 continue;
-            diag_add(ctx->diags, DIAG_UNSUPPORTED, op->span,
-                     "not supported yet: a grid, loop or condition outside a nest that depends on "
-                     "the contents of a tensor");
+            diag_add(ctx->diags, DIAG_NOT_AT_LAUNCH, op->span,
+                     "`%s` outside every nest depends on the contents of a tensor",
+                     op_info(op->kind)->text);
             return false;
         }
     }
