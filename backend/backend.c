@@ -182,6 +182,18 @@ static const Unit *unit_with(const Emit *e, const char *code) {
     return NULL;
 }
 
+typedef struct Rename {
+    Kernel *kernel;
+    Str from;
+    const char *to;
+} Rename;
+
+static void rename_sms(void *user, Op *op) {
+    const Rename *r = user;
+    if (op->kind == OP_SMS && r->from && op_attr_str(op, ATTR_entry) == r->from)
+        op_set_str(r->kernel, op, ATTR_entry, r->to);
+}
+
 static void collect_launch(void *user, Op *op) {
     Emit *e = user;
     Arena *arena = e->common->arena;
@@ -196,10 +208,13 @@ static void collect_launch(void *user, Op *op) {
         unit.code = ir_launch_code(arena, e->kernel, op);
         same = unit_with(e, unit.code);
     }
-    if (same)
-        op_set_str(e->kernel, op, ATTR_entry, same->name);
-    else
+    if (!same) {
         vec_push(arena, &e->units, unit);
+        return;
+    }
+    Rename rename = {e->kernel, op_attr_str(op, ATTR_entry), same->name};
+    ir_walk(e->kernel->body, rename_sms, &rename);
+    op_set_str(e->kernel, op, ATTR_entry, same->name);
 }
 
 typedef struct Lowering {

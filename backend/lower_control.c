@@ -78,86 +78,160 @@ static uint32_t power_of(uint64_t x) {
 
 // --- for ---
 
-typedef struct Nest {
-    LoopState loop[8];
-    Uni step[8];
-    Window saved[8];
-} Nest;
+enum { LOOP_RANGES_MAX = 8 };
 
-static bool nest_open(Lower *l, const Op *op, Nest *nest, int ncarry, LLVMValueRef *init) {
+// One range of a loop while it is open.
+typedef struct Range {
+    const Binder *binder;
+    const Value *lo_value, *hi_value, *step_value; // step NULL: the tile's size, or 1
+    Uni lo, hi, step;
+    int bits;
+    LoopState loop;
+    Window saved;
+} Range;
+
+static Range range_of(Lower *l, const Op *op, int i) {
     Target *t = l->t;
-    int extra = ncarry + 1; // carried registers and the stop flag
-    LLVMValueRef *now = init;
-    for (int i = 0; i < op->nbinders; i++) {
-        const Binder *binder = &op->binder[i];
-        const Value *lo_value = op_binder_lo(op, i), *hi_value = op_binder_hi(op, i);
-        bool is_axis = binder->axis != NULL;
-        int bits = is_axis ? 64 : (int)dtype_bits(binder->var->type.dtype);
-        Uni lo = uni_resize(t, lower_index(l, lo_value), bits, true);
-        Uni hi = uni_resize(t, lower_index(l, hi_value), bits, true);
-        int64_t size = is_axis ? (int64_t)axis_size_of(binder->axis) : 1;
-        Uni step = uni_int(t, bits, size ? size : INT64_MAX / 2);
-        if (binder->has_step)
-            step = uni_resize(t, lower_index(l, op->in[binder->first + 2]), bits, true);
-        nest->step[i] = step;
-        loop_begin(t, &nest->loop[i], lo, hi, step, extra, now);
-        // The flag of an inner `stop` leaves the outer loops too.
-        now = nest->loop[i].phi;
-        Uni counter = {nest->loop[i].counter};
-        if (is_axis) {
-            nest->saved[i] = l->window[binder->axis->id];
-            Window w = window_at(l, binder->axis, counter, hi);
-            uint32_t d = lower_divisor(l, lo_value), s = power_of((uint64_t)(size ? size : 0));
-            if (binder->has_step)
-                s = lower_divisor(l, op->in[binder->first + 2]);
-            w.divisor = d < s ? d : s;
-            w.end_divisor = end_divisor(l, binder->axis, w.divisor, op->in[binder->first + 1]);
-            w.nonneg = lower_nonneg(l, lo_value);
-            l->window[binder->axis->id] = w;
-        } else {
-            lower_result(l, binder->var)->reg[0] = counter.v;
-        }
+    const Binder *binder = &op->binder[i];
+    Range r = {.binder = binder, .lo_value = op_binder_lo(op, i), .hi_value = op_binder_hi(op, i)};
+    r.bits = binder->axis ? 64 : (int)dtype_bits(binder->var->type.dtype);
+    r.lo = uni_resize(t, lower_index(l, r.lo_value), r.bits, true);
+    r.hi = uni_resize(t, lower_index(l, r.hi_value), r.bits, true);
+    int64_t size = binder->axis ? (int64_t)axis_size_of(binder->axis) : 1;
+    r.step = uni_int(t, r.bits, size ? size : INT64_MAX / 2);
+    if (binder->has_step) {
+        r.step_value = op->in[binder->first + 2];
+        r.step = uni_resize(t, lower_index(l, r.step_value), r.bits, true);
     }
-    return true;
+    return r;
+}
+
+// The variable, or the axis's window, of the iteration at `at`.
+static void range_bind(Lower *l, const Range *r, Uni at) {
+    const Axis *axis = r->binder->axis;
+    if (!axis) {
+        lower_result(l, r->binder->var)->reg[0] = at.v;
+        return;
+    }
+    Window w = window_at(l, axis, at, r->hi);
+    uint32_t d = lower_divisor(l, r->lo_value), s = power_of(axis_size_of(axis));
+    if (r->step_value)
+        s = lower_divisor(l, r->step_value);
+    w.divisor = d < s ? d : s;
+    w.end_divisor = end_divisor(l, axis, w.divisor, r->hi_value);
+    w.nonneg = lower_nonneg(l, r->lo_value);
+    l->window[axis->id] = w;
+}
+
+static void range_begin(Lower *l, Range *r, Uni lo, Uni hi, Uni step, int n,
+                        const LLVMValueRef *init) {
+    if (r->binder->axis)
+        r->saved = l->window[r->binder->axis->id];
+    loop_begin(l->t, &r->loop, lo, hi, step, n, init);
+}
+
+static void range_end(Lower *l, Range *r, Uni step, const LLVMValueRef *next, Uni stop) {
+    if (r->binder->axis)
+        l->window[r->binder->axis->id] = r->saved;
+    loop_end(l->t, &r->loop, step, next, stop);
+}
+
+// A loop's body once: carried registers `now` (the last is the stop flag) => those of the next
+// iteration.
+static LLVMValueRef *loop_body(Lower *l, const Op *op, int n, const LLVMValueRef *now) {
+    Value **args = carried_args(l, op);
+    unflatten(l, op->ncarry, args, now);
+    l->loop_depth++;
+    const Op *yield = lower_region(l, op->region[0]);
+    l->loop_depth--;
+    LLVMValueRef *next = NULL;
+    if (yield && !l->t->failed)
+        next = flatten(l, op->ncarry, yield->in, args);
+    else
+        next = ARENA_ARRAY(l->arena, LLVMValueRef, (size_t)n + 1);
+    next[n] = LLVMConstInt(target_int(l->t, 1), 0, false);
+    if (yield && yield->has_stop && !l->t->failed)
+        next[n] = lower_uni(l, yield->in[yield->nin - 1]).v;
+    return next;
+}
+
+// The innermost range: its body once in an iteration. Returns the registers after it.
+static LLVMValueRef *range_walk(Lower *l, const Op *op, Range *r, Uni lo, int n,
+                                const LLVMValueRef *now) {
+    range_begin(l, r, lo, r->hi, r->step, n + 1, now);
+    range_bind(l, r, (Uni){r->loop.counter});
+    LLVMValueRef *next = loop_body(l, op, n, r->loop.phi);
+    if (!l->t->failed)
+        range_end(l, r, r->step, next, (Uni){next[n]});
+    return r->loop.phi;
+}
+
+// `times` iterations at once, without a test between them, as long as so many are left.
+static LLVMValueRef *range_walk_unrolled(Lower *l, const Op *op, Range *r, int times, int n,
+                                         LLVMValueRef *now) {
+    Target *t = l->t;
+    LLVMBuilderRef b = t->builder;
+    Uni all = uni_mul(t, r->step, uni_int(t, r->bits, times));
+    LLVMValueRef zero = uni_int(t, r->bits, 0).v, length = LLVMBuildSub(b, r->hi.v, r->lo.v, "");
+    LLVMValueRef some = LLVMBuildICmp(b, LLVMIntSGT, r->hi.v, r->lo.v, "");
+    length = LLVMBuildSelect(b, some, length, zero, "");
+    LLVMValueRef groups = LLVMBuildUDiv(b, length, all.v, "");
+    Uni end = uni_add(t, r->lo, (Uni){LLVMBuildMul(b, groups, all.v, "")});
+    range_begin(l, r, r->lo, end, all, n + 1, now);
+    const LLVMValueRef *at = r->loop.phi;
+    LLVMValueRef *next = NULL;
+    for (int i = 0; i < times && !t->failed; i++) {
+        Uni skipped = uni_mul(t, r->step, uni_int(t, r->bits, i));
+        range_bind(l, r, uni_add(t, (Uni){r->loop.counter}, skipped));
+        next = loop_body(l, op, n, at);
+        at = next;
+    }
+    if (!t->failed)
+        range_end(l, r, all, next, (Uni){NULL});
+    return t->failed ? now : range_walk(l, op, r, end, n, r->loop.phi);
+}
+
+// How often the body is repeated: `unroll`, of a loop that counts up by a known step and that no
+// `stop` leaves.
+static int unroll_times(const Op *op, const Range *r) {
+    const Op *yield = region_yield(op->region[0]);
+    bool known = r->step_value ? value_is_const(r->step_value) && r->step_value->u.i > 0
+                               : !r->binder->axis || axis_size_of(r->binder->axis) > 0;
+    int64_t times = op_attr_int(op, ATTR_unroll);
+    if (!known || (yield && yield->has_stop) || times < 1)
+        return 1;
+    return times > 32 ? 32 : (int)times;
 }
 
 void lower_for(Lower *l, const Op *op) {
     Target *t = l->t;
-    if (op->nbinders > 8 || op->nbinders < 1) {
+    if (op->nbinders > LOOP_RANGES_MAX || op->nbinders < 1) {
         target_fail(t, "a loop over %d ranges", op->nbinders);
         return;
     }
     Value **args = carried_args(l, op);
-    int n = flat_count(op->ncarry, args);
-    LLVMValueRef *init = flatten(l, op->ncarry, carried_inits(l, op), args);
-    init[n] = LLVMConstInt(target_int(t, 1), 0, false);
-    Nest nest;
-    nest_open(l, op, &nest, n, init);
-    const LoopState *inner = &nest.loop[op->nbinders - 1];
-    unflatten(l, op->ncarry, args, inner->phi);
-    l->loop_depth++;
-    const Op *yield = lower_region(l, op->region[0]);
-    l->loop_depth--;
-    if (t->failed)
-        return;
-    LLVMValueRef *next;
-    Uni stop = {LLVMConstInt(target_int(t, 1), 0, false)};
-    if (yield) {
-        next = flatten(l, op->ncarry, yield->in, args);
-        if (yield->has_stop)
-            stop = lower_uni(l, yield->in[yield->nin - 1]);
-    } else {
-        next = ARENA_ARRAY(l->arena, LLVMValueRef, (size_t)n + 1);
+    int n = flat_count(op->ncarry, args), last = op->nbinders - 1;
+    LLVMValueRef *now = flatten(l, op->ncarry, carried_inits(l, op), args);
+    now[n] = LLVMConstInt(target_int(t, 1), 0, false);
+    Range range[LOOP_RANGES_MAX];
+    for (int i = 0; i < last; i++) {
+        range[i] = range_of(l, op, i);
+        // The flag of an inner `stop` leaves the outer loops too.
+        range_begin(l, &range[i], range[i].lo, range[i].hi, range[i].step, n + 1, now);
+        range_bind(l, &range[i], (Uni){range[i].loop.counter});
+        now = range[i].loop.phi;
     }
-    next[n] = stop.v;
-    for (int i = op->nbinders; i-- > 0;) {
-        if (op->binder[i].axis)
-            l->window[op->binder[i].axis->id] = nest.saved[i];
-        loop_end(t, &nest.loop[i], nest.step[i], next, stop);
-        next = nest.loop[i].phi;
-        stop.v = nest.loop[i].phi[n];
+    Range *inner = &range[last];
+    *inner = range_of(l, op, last);
+    int times = unroll_times(op, inner);
+    LLVMValueRef *next = times > 1 ? range_walk_unrolled(l, op, inner, times, n, now)
+                                   : range_walk(l, op, inner, inner->lo, n, now);
+    for (int i = last; i-- > 0 && !t->failed;) {
+        range_end(l, &range[i], range[i].step, next, (Uni){next[n]});
+        next = range[i].loop.phi;
     }
-    unflatten(l, op->nres, op->res, nest.loop[0].phi);
+    if (!t->failed)
+        unflatten(l, op->nres, op->res, next);
 }
 
 // Runs until a `stop`.

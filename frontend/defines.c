@@ -113,9 +113,13 @@ static void add_names(Fe *fe, CandidateVec *list, const Decl *kernel, const char
         add_candidate(fe, list, kernel->kernel.generics.data[i].name.text, wanted);
     for (uint32_t i = 0; i < kernel->kernel.schedules.len; i++) {
         const AstSchedule *s = &kernel->kernel.schedules.data[i];
-        for (uint32_t k = 0; k < s->entries.len; k++)
-            if (!s->entries.data[k].has_args)
-                add_candidate(fe, list, s->entries.data[k].name.text, wanted);
+        for (uint32_t k = 0; k < s->entries.len; k++) {
+            const AstEntry *e = &s->entries.data[k];
+            const char *name = e->name.text;
+            if (e->has_args && e->args.len == 1)
+                name = arena_printf(fe->arena, "%s(%s)", name, e->args.data[0].text);
+            add_candidate(fe, list, name, wanted);
+        }
     }
 }
 

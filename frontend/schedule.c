@@ -9,8 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A clause for a GPU is for what runs its schedule on the host too. */
 static bool clause_counts(Fe *fe, const AstSchedule *s) {
-    return !s->target.text || (fe->options->target && !strcmp(fe->options->target, s->target.text));
+    const char *target = fe->options->target, *own = s->target.text;
+    if (!own || !target)
+        return !own;
+    return !strcmp(target, own) || (!strncmp(target, "sim-", 4) && !strcmp(target + 4, own));
 }
 
 static int64_t alt_value(const ScheduleAlt *alt) {
@@ -105,6 +109,10 @@ static bool block_binds(const Block *block, Str name) {
     return false;
 }
 
+static bool is_word(Str name, const char *word) {
+    return !strcmp(name, word);
+}
+
 static bool is_known(Fe *fe, const Decl *decl, Str name) {
     static const char *const words[] = {"warps",  "stages",  "persistent", "order",
                                         "unroll", "cluster", "precision"};
@@ -118,9 +126,15 @@ static bool is_known(Fe *fe, const Decl *decl, Str name) {
 
 static bool check_entry(Fe *fe, const Decl *decl, const AstEntry *e) {
     Name name = e->has_args && e->args.len ? e->args.data[0] : e->name;
-    if (e->has_args && (strcmp(e->name.text, "split") || e->args.len != 1)) {
+    bool split = is_word(e->name.text, "split");
+    if (e->has_args && ((!split && !is_word(e->name.text, "unroll")) || e->args.len != 1)) {
         Diag *d = fe_error(fe, DIAG_BAD_SCHEDULE, e->span, "`%s(...)` is not a schedule entry",
                            e->name.text);
+        diag_hint(fe->diags, d, "write `split(k) = ...` or `unroll(k) = ...`");
+        return false;
+    }
+    if (split && !e->has_args) {
+        Diag *d = fe_error(fe, DIAG_BAD_SCHEDULE, e->span, "`split` does not say which loop");
         diag_hint(fe->diags, d, "write `split(k) = ...`");
         return false;
     }
@@ -129,27 +143,32 @@ static bool check_entry(Fe *fe, const Decl *decl, const AstEntry *e) {
     Diag *d =
         fe_error(fe, DIAG_BAD_SCHEDULE, name.span,
                  "`%s` is no binder, dim or generic value of `%s`", name.text, decl->name.text);
-    static const char *const words[] = {"warps", "stages", "persistent", "order", "precision"};
+    static const char *const words[] = {"warps",   "stages", "persistent", "order",
+                                        "cluster", "unroll", "precision"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (name_distance(name.text, words[i]) <= 2) {
             diag_hint(fe->diags, d, "write `%s`", words[i]);
             return false;
         }
     diag_hint(fe->diags, d,
-              "name a binder of its loops, or one of: warps, stages, persistent, order");
+              "name a binder of its loops, or one of: warps, stages, persistent, order, cluster, "
+              "unroll");
     return false;
 }
 
 /* --- values --------------------------------------------------------------------------------- */
 
-enum { WARPS_MOST = 32, STAGES_MOST = 16, TILE_MOST = 1 << 20 };
+enum {
+    WARPS_MOST = 32,
+    STAGES_MOST = 16,
+    TILE_MOST = 1 << 20,
+    SPLIT_MOST = 1024,
+    UNROLL_MOST = 16,
+    CLUSTER_MOST = 8 /* on every GPU that has clusters */
+};
 
 static bool is_pow2(int64_t n) {
     return n > 0 && (n & (n - 1)) == 0;
-}
-
-static bool is_word(Str name, const char *word) {
-    return !strcmp(name, word);
 }
 
 /* A value that is a size or a count; NULL, or what is wrong. */
@@ -157,8 +176,12 @@ static const char *number_problem(Fe *fe, const AstEntry *e, int64_t n) {
     Str name = e->name.text;
     if (n <= 0)
         return "must be at least 1";
-    if (e->has_args || is_word(name, "unroll") || is_word(name, "cluster"))
-        return NULL;
+    if (is_word(name, "split"))
+        return n > SPLIT_MOST ? "a loop is cut in at most 1024 parts" : NULL;
+    if (is_word(name, "unroll"))
+        return n > UNROLL_MOST ? "a loop's body is repeated at most 16 times" : NULL;
+    if (is_word(name, "cluster"))
+        return n > CLUSTER_MOST || !is_pow2(n) ? "a cluster has 1, 2, 4 or 8 programs" : NULL;
     if (is_word(name, "warps"))
         return n > WARPS_MOST ? "a program has at most 32 warps"
                : !is_pow2(n)  ? "the number of warps must be a power of two"
@@ -204,9 +227,7 @@ static bool check_alts(Fe *fe, const AstEntry *e) {
         case ALT_INT:
             problem = number_problem(fe, e, alt->integer);
             break;
-        case ALT_NAME: /* split(k) = stream */
-            problem = e->has_args ? NULL : "write a number";
-            break;
+        case ALT_NAME:
         case ALT_BOOL:
         case ALT_CALL:
             problem = "write a number";
@@ -222,13 +243,14 @@ static bool check_alts(Fe *fe, const AstEntry *e) {
 static bool check_override(Fe *fe, const Decl *decl, const AstEntry *e) {
     const char *text;
     int64_t n;
-    if (e->has_args || !define_find(fe, decl->name.text, e->name.text, &text))
+    const char *name = entry_text(fe, e);
+    if (!define_find(fe, decl->name.text, name, &text))
         return true;
     const char *problem =
         define_integer(text, DT_I64, &n) ? number_problem(fe, e, n) : "write a number";
     if (!problem)
         return true;
-    return bad_value(fe, e, arena_printf(fe->arena, "-D %s=%s: %s", e->name.text, text, problem));
+    return bad_value(fe, e, arena_printf(fe->arena, "-D %s=%s: %s", name, text, problem));
 }
 
 static bool is_precision(const char *word) {
@@ -247,11 +269,12 @@ static const char *word_problem(Str name, const ScheduleAlt *alt) {
         return alt->kind == ALT_NAME && is_precision(alt->name.text)
                    ? NULL
                    : "write `ieee`, `tf32`, `tf32x3` or `fast`";
-    if (alt->kind == ALT_NAME && is_word(alt->name.text, "row"))
+    if (alt->kind == ALT_NAME &&
+        (is_word(alt->name.text, "row") || is_word(alt->name.text, "longest")))
         return NULL;
     bool grouped = alt->kind == ALT_CALL && is_word(alt->name.text, "grouped") &&
                    alt->args.len == 1 && alt_value(alt) >= 1;
-    return grouped ? NULL : "write `grouped(g)` with a number of at least 1";
+    return grouped ? NULL : "write `row`, `longest`, or `grouped(g)` with a number of at least 1";
 }
 
 static bool check_words(Fe *fe, const Decl *decl, const AstEntry *e) {
@@ -299,7 +322,7 @@ static ScheduleEntry make_entry(Fe *fe, const Decl *decl, const AstEntry *e) {
     for (uint32_t i = 0; i < e->alts.len && i < sizeof out.alt / sizeof *out.alt; i++)
         out.alt[out.nalt++] = alt_value(&e->alts.data[i]);
     const char *text;
-    if (!out.of && define_find(fe, decl->name.text, e->name.text, &text)) {
+    if (define_find(fe, decl->name.text, entry_text(fe, e), &text)) {
         if (!define_integer(text, DT_I64, &out.value))
             out.value = !strcmp(text, "true");
         out.nalt = 0;

@@ -59,6 +59,8 @@ Str kernel_base_name(const Kernel *k);
 const ScheduleEntry *schedule_find(const PassCtx *ctx, const Kernel *k, const char *name,
                                    const char *of);
 const ScheduleEntry *schedule_find_axis(const PassCtx *ctx, const Kernel *k, const Axis *axis);
+// "k" of "k.1", the second value or axis of the kernel that the source calls k.
+const char *written_name(Arena *arena, const char *name);
 
 // What a reduction over nothing gives.
 Value *reduce_identity(Kernel *k, ReduceKind kind, DType dtype);

@@ -16,7 +16,8 @@
 //        release @c(%p) }
 //
 // The surplus fills at the end have empty windows: their copies are all out of range and write
-// zeros. `pending` counts the commits after the one that is waited for (rule C4: constant).
+// zeros; in a persistent grid they are waited for after the loop. `pending` counts the commits
+// after the one that is waited for (rule C4: constant).
 #include "ir/loop.h"
 #include "ir/nest.h"
 #include "lang/base/vec.h"
@@ -29,6 +30,7 @@ typedef struct Ring {
     Op *acquire, *commit, *wait;
     Mem *chan;
     int distance;
+    bool again; // the nest's programs handle several tiles: the ring starts again with each
 } Ring;
 
 // acquire; copies; commit; wait, in this order and once: as pass stage writes them.
@@ -82,6 +84,31 @@ static Value *add_const(Kernel *k, Builder *b, Value *x, int64_t c) {
                               : ir_binary(b, OP_ADD, x, ir_index(k, c), NULL);
 }
 
+// The surplus fills land before the ring starts again.
+static void build_drain(Ring *r, Value *p) {
+    Kernel *k = r->k;
+    Builder b = {.kernel = k, .region = r->loop->parent, .before = r->loop->next};
+    b.span = r->loop->span;
+    BinderInit count = {.name = "i", .lo = ir_index(k, 0), .hi = ir_index(k, r->distance)};
+    const char *name = "p";
+    Op *drain = ir_for(&b, 1, &count, 1, &p, &name);
+    Builder in = ir_builder_at_end(k, drain->region[0]);
+    in.span = b.span;
+    Value *q = op_carry_arg(drain, 0);
+    op_set_int(k, build_chan_op(&in, OP_WAIT, r->chan, q), ATTR_pending, 0);
+    build_chan_op(&in, OP_RELEASE, r->chan, q);
+    Value *next = ir_binary(&in, OP_ADD, q, ir_int(k, DT_I32, 1), "p");
+    ir_yield(&in, 1, &next, NULL);
+}
+
+// The value that the loop carries as `arg`, after it.
+static Value *carried_result(const Op *loop, const Value *arg) {
+    for (int i = 0; i < loop->ncarry; i++)
+        if (op_carry_arg(loop, i) == arg)
+            return loop->res[i];
+    return NULL;
+}
+
 static void ring_pipeline(Ring *r) {
     Kernel *k = r->k;
     Builder b = ir_builder_before(k, r->loop);
@@ -119,6 +146,8 @@ static void ring_pipeline(Ring *r) {
     Builder end = ir_builder_before(k, y);
     end.span = b.span;
     loop_yield_add(k, r->loop, ir_binary(&end, OP_ADD, f, ir_int(k, DT_I32, 1), "f"));
+    if (r->again)
+        build_drain(r, carried_result(r->loop, r->wait->in[r->wait->mem[0].pos]));
 }
 
 // A ring inside another loop starts again in each iteration: surplus fills of the one before would
@@ -130,21 +159,22 @@ static bool starts_again(const Op *loop) {
     return false;
 }
 
-static void region_pipeline(PassCtx *ctx, Kernel *k, Region *region) {
+static void region_pipeline(PassCtx *ctx, Kernel *k, const Op *par, Region *region) {
     for (Op *op = region->first, *next; op; op = next) {
         next = op->next;
         for (int i = 0; i < op->nregion; i++)
-            region_pipeline(ctx, k, op->region[i]);
+            region_pipeline(ctx, k, par, op->region[i]);
         if (op->kind != OP_FOR || op->nbinders != 1 || !op->binder[0].axis)
             continue;
         Ring r = {.ctx = ctx, .k = k, .loop = op, .axis = op->binder[0].axis};
+        r.again = op_attr_int(par, ATTR_persistent) != 0;
         if (find_ring(&r) && !starts_again(op))
             ring_pipeline(&r);
     }
 }
 
 static bool nest_pipeline(PassCtx *ctx, Kernel *k, Op *par) {
-    region_pipeline(ctx, k, par->region[0]);
+    region_pipeline(ctx, k, par, par->region[0]);
     return true;
 }
 

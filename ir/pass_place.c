@@ -11,9 +11,9 @@
 //        128 with m in %m0..%M, n in %n0..%N { BODY } }
 #include <string.h>
 
-#include "ir/nest.h"
+#include "ir/schedule.h"
 
-enum { BINDERS_MAX = 16, BUFFER_ALIGN = 1024, SCRATCH_ALIGN = 16, DEFAULT_GROUP = 8 };
+enum { BINDERS_MAX = 16, BUFFER_ALIGN = 1024, SCRATCH_ALIGN = 16 };
 
 typedef struct Place {
     PassCtx *ctx;
@@ -40,35 +40,84 @@ static Value *binder_count(Place *p, Builder *b, int i) {
     return a && a->size > 1 ? ir_binary(b, OP_CDIV, n, ir_index(p->k, a->size), NULL) : n;
 }
 
-static void take_apart(Place *p, Builder *b, Value *pid) {
+static OrderKind order_kind(const Op *par) {
+    Str order = op_attr_str(par, ATTR_order);
+    for (int i = 0; order && i < ORDER_COUNT; i++)
+        if (strcmp(order, op_info(OP_ORDER)->kinds[i]) == 0)
+            return (OrderKind)i;
+    return ORDER_ROW;
+}
+
+// Binders' numbers of the t-th tile.
+static void take_apart(Place *p, Builder *b, Value *t) {
     int n = p->par->nbinders;
-    if (n == 1) {
-        p->id[0] = pid;
+    OrderKind kind = order_kind(p->par);
+    if (n == 1 && kind != ORDER_LONGEST) {
+        p->id[0] = t;
         return;
     }
-    Nest nest = nest_of(p->par);
-    bool grouped = nest.ndots > 0 && n == 2 && p->par->binder[0].axis && p->par->binder[1].axis;
-    Value *in[BINDERS_MAX + 1] = {pid};
+    Value *in[BINDERS_MAX + 1] = {t};
     Type types[BINDERS_MAX];
     for (int i = 0; i < n; i++) {
         in[i + 1] = p->count[i];
         types[i] = type_scalar(DT_INDEX);
     }
     Op *order = ir_build(b, &(OpInit){.kind = OP_ORDER,
-                                      .sub = grouped ? ORDER_GROUPED : ORDER_ROW,
+                                      .sub = (uint8_t)kind,
                                       .nin = (uint16_t)(n + 1),
                                       .nres = (uint16_t)n,
                                       .in = in,
                                       .types = types});
-    if (grouped)
-        op_set_int(p->k, order, ATTR_group, DEFAULT_GROUP);
+    if (kind == ORDER_GROUPED)
+        op_set_int(p->k, order, ATTR_group, op_attr_int(p->par, ATTR_group));
     for (int i = 0; i < n; i++)
         p->id[i] = order->res[i];
 }
 
+// --- programs and tiles ---
+
+static Value *round_to(Place *p, Builder *b, OpKind divide, Value *x, int64_t n) {
+    Value *c = ir_index(p->k, n);
+    return n > 1 ? ir_binary(b, OP_MUL, ir_binary(b, divide, x, c, NULL), c, NULL) : x;
+}
+
+// How many programs are started for so many tiles: whole clusters; of a persistent grid no more
+// than fit at once.
+static Value *programs(Place *p, Builder *b, Value *tiles, const char *entry) {
+    int64_t cluster = op_attr_int(p->par, ATTR_cluster);
+    Value *all = round_to(p, b, OP_CDIV, tiles, cluster);
+    if (!op_attr_int(p->par, ATTR_persistent))
+        return all;
+    Type index = type_scalar(DT_INDEX);
+    Op *sms = ir_build(b, &(OpInit){.kind = OP_SMS, .nres = 1, .types = &index});
+    op_set_str(p->k, sms, ATTR_entry, entry);
+    Value *fit = round_to(p, b, OP_DIV, sms->res[0], cluster);
+    if (cluster > 1)
+        fit = ir_binary(b, OP_MAX, fit, ir_index(p->k, cluster), NULL);
+    return ir_binary(b, OP_MIN, all, fit, NULL);
+}
+
+// Where a program handles a tile, and which: in a loop over its tiles where the grid is persistent,
+// under a condition where clusters have made the grid larger.
+static Region *tile_region(Place *p, Op *launch, Value *tiles, Value **t) {
+    Region *body = launch->region[0];
+    Value *pid = body->arg[0];
+    *t = pid;
+    Builder b = ir_builder_at_end(p->k, body);
+    b.span = p->par->span;
+    if (op_attr_int(p->par, ATTR_persistent)) {
+        BinderInit walk = {.name = "t", .lo = pid, .hi = tiles, .step = op_binder_hi(launch, 0)};
+        body = ir_for(&b, 1, &walk, 0, NULL, NULL)->region[0];
+        *t = body->arg[0];
+    } else if (op_attr_int(p->par, ATTR_cluster) > 1) {
+        body = ir_if(&b, ir_cmp(&b, CMP_LT, pid, tiles, NULL), 0, NULL)->region[0];
+    }
+    return body;
+}
+
 // The body, inside the windows of this program.
-static void move_body(Place *p, Region *launch) {
-    Builder b = ir_builder_at_end(p->k, launch);
+static void move_body(Place *p, Region *tile) {
+    Builder b = ir_builder_at_end(p->k, tile);
     b.span = p->par->span;
     BinderInit windows[BINDERS_MAX];
     int nw = 0, var = 0;
@@ -84,14 +133,14 @@ static void move_body(Place *p, Region *launch) {
         else
             ir_map_value(&map, p->par->region[0]->arg[var++], at);
     }
-    Region *body = launch;
+    Region *body = tile;
     if (nw > 0)
         body = ir_with(&b, nw, windows, 0, NULL)->region[0];
     for (Op *op = p->par->region[0]->first, *next; op; op = next) {
         next = op->next;
         ir_op_move_end(op, body);
     }
-    ir_substitute(launch, &map);
+    ir_substitute(tile, &map);
 }
 
 // --- shared memory ---
@@ -217,23 +266,28 @@ static bool nest_place(PassCtx *ctx, Kernel *k, Op *par) {
     }
     Builder b = ir_builder_before(k, par);
     b.span = par->span;
-    Value *grid = ir_index(k, 1);
+    Value *tiles = ir_index(k, 1);
     for (int i = 0; i < par->nbinders; i++) {
         p.count[i] = binder_count(&p, &b, i);
-        grid = i == 0 ? p.count[0] : ir_binary(&b, OP_MUL, grid, p.count[i], NULL);
+        tiles = i == 0 ? p.count[0] : ir_binary(&b, OP_MUL, tiles, p.count[i], NULL);
     }
-    Op *launch = ir_launch(&b, "pid", grid);
     bool found = false;
-    op_set_str(k, launch, ATTR_entry, entry_name(&p, launches_before(k->body, launch, &found)));
+    const char *entry = entry_name(&p, launches_before(k->body, par, &found));
+    Op *launch = ir_launch(&b, "pid", programs(&p, &b, tiles, entry));
+    op_set_str(k, launch, ATTR_entry, entry);
     op_set_int(k, launch, ATTR_warps,
                op_attr_int(par, ATTR_warps) ? op_attr_int(par, ATTR_warps) : 1);
     op_set_int(k, launch, ATTR_resident, op_attr_int(par, ATTR_resident));
-    Builder in = ir_builder_at_end(k, launch->region[0]);
+    op_set_int(k, launch, ATTR_cluster, op_attr_int(par, ATTR_cluster));
+    Value *t;
+    Region *tile = tile_region(&p, launch, tiles, &t);
+    Builder in = ir_builder_at_end(k, tile);
     in.span = par->span;
     if (par->nbinders > 0)
-        take_apart(&p, &in, launch->region[0]->arg[0]);
-    move_body(&p, launch->region[0]);
+        take_apart(&p, &in, t);
+    move_body(&p, tile);
     ir_op_unlink(par);
+    schedule_unroll(ctx, k, tile);
     if (!place_shared(&p, launch))
         return false;
     list_captures(&p, launch);

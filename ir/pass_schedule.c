@@ -10,8 +10,8 @@
 // row by columns of vectors on the CPU. Everything else: a program handles about 128 threads x 4
 // vectors, along the contiguous axis first; a held row takes as many warps as leave each thread 8
 // to 32 elements.
-#include "ir/nest.h"
 #include "ir/remark.h"
+#include "ir/schedule.h"
 
 #include <string.h>
 
@@ -496,7 +496,7 @@ static bool nest_schedule(PassCtx *ctx, Kernel *k, Op *par) {
     remark_nest(ctx, k, par, &n, warps);
     if (!cpu)
         op_set_int(k, par, ATTR_resident, resident_programs(ctx, k, par, &n, warps));
-    return true;
+    return schedule_grid(ctx, k, par, &n);
 }
 
 // --- loops written by hand over tiles without a size, outside products ---

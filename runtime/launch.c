@@ -66,15 +66,37 @@ static CudaResult launch_ex(const CudaDriver *cuda, CudaFunction *f, const Launc
     return cuda->launch_ex(&config, f, params, NULL);
 }
 
+static FuseRtStatus get_function(FuseModule *m, LaunchPlan *l, CudaFunction **out) {
+    *out = atomic_load_explicit(&l->function, memory_order_acquire);
+    return *out ? FUSE_RT_OK : find_function(m, l, out);
+}
+
+static FuseRtStatus cuda_resident(void *user, LaunchPlan *l, int *out) {
+    const Start *s = user;
+    const CudaDriver *cuda = &s->module->device->cuda;
+    CudaFunction *f;
+    *out = atomic_load_explicit(&l->resident, memory_order_relaxed);
+    if (*out > 0 || !cuda->resident) {
+        *out = *out > 0 ? *out : 1;
+        return FUSE_RT_OK;
+    }
+    FuseRtStatus status = get_function(s->module, l, &f);
+    if (status == FUSE_RT_OK)
+        status = cuda_check(cuda, cuda->resident(out, f, 32 * l->warps, (size_t)l->smem),
+                            "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+    *out = *out > 0 ? *out : 1; // what does not fit says so when it is launched
+    if (status == FUSE_RT_OK)
+        atomic_store_explicit(&l->resident, *out, memory_order_relaxed);
+    return status;
+}
+
 static FuseRtStatus cuda_start(void *user, LaunchPlan *l, int64_t grid, void **params) {
     const Start *s = user;
     const CudaDriver *cuda = &s->module->device->cuda;
-    CudaFunction *f = atomic_load_explicit(&l->function, memory_order_acquire);
-    if (!f) {
-        FuseRtStatus status = find_function(s->module, l, &f);
-        if (status != FUSE_RT_OK)
-            return status;
-    }
+    CudaFunction *f;
+    FuseRtStatus found = get_function(s->module, l, &f);
+    if (found != FUSE_RT_OK)
+        return found;
     bool extended = l->cluster > 1 || (l->pdl && cuda->launch_ex);
     if (extended && !cuda->launch_ex)
         return rt_fail(FUSE_RT_UNSUPPORTED,
@@ -306,7 +328,7 @@ static FuseRtStatus run_launches(FuseKernel *kernel, Frame *f, void *stream,
     bool cuda = d->kind == DEVICE_CUDA;
     Start start = {m, stream};
     RunTarget target = {cuda ? cuda_start : host_start, cuda ? cuda_zero : host_zero,
-                        cuda ? cuda_map : host_map, &start};
+                        cuda ? cuda_map : host_map, cuda ? cuda_resident : NULL, &start};
     DeviceScope scope = {0};
     FuseRtStatus status = FUSE_RT_OK;
     if (cuda)

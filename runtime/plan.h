@@ -5,7 +5,7 @@
 // Output: instances. An instance ("gelu.bf16") groups the kernels that are its variants
 // ("gelu.bf16.v0", ...) in order; its parameters are those of the last one, the general variant.
 // Tensors are numbered: parameter p is tensor p, temporaries follow. Invariant: everything is in
-// the arena and only read once it is made, launches' `function` excepted.
+// the arena and only read once it is made, launches' `function` and `resident` excepted.
 #ifndef FUSE_RUNTIME_PLAN_H
 #define FUSE_RUNTIME_PLAN_H
 
@@ -50,6 +50,7 @@ typedef struct LaunchPlan {
     uint32_t nparam;
     const LaunchParam *param;
     _Atomic(void *) function; // CUDA: looked up at the first launch
+    _Atomic int resident;     // CUDA: programs that fit on a multiprocessor; 0: not asked yet
 } LaunchPlan;
 
 typedef enum InstrCode {
@@ -75,8 +76,8 @@ typedef enum InstrCode {
     I_OP,     // any scalar op, by its meaning
     I_PRESENT,
     I_EXTENT,
-    I_STRIDE, // tensor [dim b]
-    I_SMS,
+    I_STRIDE,      // tensor [dim b]
+    I_SMS,         // programs that fit at once: of `launch`, or one on each multiprocessor
     I_CHECK,       // dim b of `tensor` has to be a
     I_REQUIRE,     // a, or the launch fails
     I_WHEN,        // a, or the variant does not fit
@@ -95,7 +96,7 @@ typedef struct Instr {
     uint16_t tensor;
     uint32_t dst, a, b, c;
     const Op *op;       // OP, REQUIRE
-    LaunchPlan *launch; // LAUNCH
+    LaunchPlan *launch; // LAUNCH; SMS, or NULL
 } Instr;
 
 typedef struct SlotOf {

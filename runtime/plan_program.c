@@ -216,15 +216,50 @@ static bool compile_temp(Compile *c, const Op *op) {
 
 // The symbol that the back end gives a launch: its attribute, or kernel and number, with nothing
 // but letters, digits, `_`.
-static const char *entry_symbol(Compile *c, const Op *op) {
-    Str entry = op_attr_str(op, ATTR_entry);
+static const char *entry_symbol(Compile *c, Str entry) {
     char *s = entry ? arena_strdup(c->arena, entry)
                     : arena_printf(c->arena, "%s__%d", c->kernel->name, c->launches);
-    c->launches++;
     for (char *p = s; *p; p++)
         if (!isalnum((unsigned char)*p))
             *p = '_';
     return s;
+}
+
+static bool launch_shape(Compile *c, const Op *op, LaunchPlan *l) {
+    l->warps = (int)op_attr_int(op, ATTR_warps);
+    l->smem = op_attr_int(op, ATTR_smem);
+    l->cluster = (int)op_attr_int(op, ATTR_cluster);
+    l->pdl = op_attr_int(op, ATTR_pdl) != 0;
+    if (l->warps < 1 || l->warps > 32 || l->smem < 0 || l->smem > INT32_MAX || l->cluster < 1)
+        return fail(c, "a launch has impossible attributes:", l->entry);
+    return true;
+}
+
+static const Op *find_launch(const Region *r, Str entry) {
+    const Op *found = NULL;
+    for (const Op *op = r->first; op && !found; op = op->next) {
+        if (op->kind == OP_LAUNCH && op_attr_str(op, ATTR_entry) == entry)
+            return op;
+        for (int i = 0; i < op->nregion && op->kind != OP_LAUNCH && !found; i++)
+            found = find_launch(op->region[i], entry);
+    }
+    return found;
+}
+
+static bool compile_sms(Compile *c, const Op *op) {
+    Instr i = {.code = I_SMS, .dst = slot_define(c, op->res[0])};
+    Str entry = op_attr_str(op, ATTR_entry);
+    const Op *launch = entry ? find_launch(c->kernel->body, entry) : NULL;
+    if (entry && !launch && c->form == PLAN_LAUNCHES)
+        return fail(c, "the plan asks for the size of a launch that it does not have:", entry);
+    if (launch) {
+        i.launch = ARENA_NEW(c->arena, LaunchPlan);
+        i.launch->entry = entry_symbol(c, entry);
+        if (!launch_shape(c, launch, i.launch))
+            return false;
+    }
+    emit(c, i);
+    return true;
 }
 
 static bool compile_launch(Compile *c, const Op *op) {
@@ -252,13 +287,10 @@ static bool compile_launch(Compile *c, const Op *op) {
     l->nparam = (uint32_t)n;
     if (!slot_get(c, op->in[0], &l->lo) || !slot_get(c, op->in[1], &l->hi))
         return false;
-    l->entry = entry_symbol(c, op);
-    l->warps = (int)op_attr_int(op, ATTR_warps);
-    l->smem = op_attr_int(op, ATTR_smem);
-    l->cluster = (int)op_attr_int(op, ATTR_cluster);
-    l->pdl = op_attr_int(op, ATTR_pdl) != 0;
-    if (l->warps < 1 || l->warps > 32 || l->smem < 0 || l->smem > INT32_MAX || l->cluster < 1)
-        return fail(c, "a launch has impossible attributes:", l->entry);
+    l->entry = entry_symbol(c, op_attr_str(op, ATTR_entry));
+    c->launches++;
+    if (!launch_shape(c, op, l))
+        return false;
     if (words > c->launch_words)
         c->launch_words = words;
     emit(c, (Instr){.code = I_LAUNCH, .launch = l});
@@ -395,8 +427,7 @@ static bool compile_op(Compile *c, const Op *op) {
     case OP_STRIDE:
         return compile_memory_fact(c, op);
     case OP_SMS:
-        emit(c, (Instr){.code = I_SMS, .dst = slot_define(c, op->res[0])});
-        return true;
+        return compile_sms(c, op);
     case OP_AXIS:
     case OP_YIELD: // its region's owner moves the values
         return true;

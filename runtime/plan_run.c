@@ -207,6 +207,16 @@ static FuseRtStatus start_launch(Run *run, LaunchPlan *l) {
     return run->target->start(run->target->user, l, grid, f->pointer);
 }
 
+static FuseRtStatus count_resident(Run *run, const Instr *i) {
+    const RunTarget *target = run->target;
+    int each = 1;
+    FuseRtStatus status = FUSE_RT_OK;
+    if (i->launch && target && target->resident)
+        status = target->resident(target->user, i->launch, &each);
+    run->frame->slot[i->dst].i = (int64_t)run->sms * each;
+    return status;
+}
+
 // --- the program ---
 
 static void load_slots(const Run *run) {
@@ -257,7 +267,7 @@ RunResult run_program(Run *run) {
         case I_PRESENT: s[i->dst].i = tensor[i->tensor].present; break;
         case I_EXTENT: s[i->dst].i = tensor[i->tensor].shape[i->b]; break;
         case I_STRIDE: s[i->dst].i = tensor[i->tensor].stride[i->b]; break;
-        case I_SMS: s[i->dst].i = run->sms; break;
+        case I_SMS: run->status = count_resident(run, i); break;
         case I_CHECK: run->status = check_dim(run, i); break;
         case I_REQUIRE:
             if (!a)

@@ -11,11 +11,13 @@ typedef enum RunResult {
 } RunResult;
 
 // Where launches go. `start` runs one grid; `zero` clears workspace in stream order; `map` makes
-// the tensor map of a parameter (NULL: no launch has one).
+// the tensor map of a parameter (NULL: no launch has one); `resident` says how many programs of a
+// launch fit on a multiprocessor at once (NULL: one).
 typedef struct RunTarget {
     FuseRtStatus (*start)(void *user, LaunchPlan *launch, int64_t grid, void **params);
     FuseRtStatus (*zero)(void *user, void *memory, int64_t bytes);
     FuseRtStatus (*map)(void *user, const LaunchParam *p, const TensorBind *t, void *out);
+    FuseRtStatus (*resident)(void *user, LaunchPlan *launch, int *out);
     void *user;
 } RunTarget;
 

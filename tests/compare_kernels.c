@@ -81,6 +81,12 @@ Test(compare_kernels, double_cpu, .timeout = 600) {
 Test(compare_kernels, double_sim, .timeout = 600) {
     run_cases("double", "sim");
 }
+Test(compare_kernels, schedule_cpu, .timeout = 600) {
+    run_cases("schedule", "cpu");
+}
+Test(compare_kernels, schedule_sim, .timeout = 600) {
+    run_cases("schedule", "sim");
+}
 Test(compare_kernels, sparse_cpu, .timeout = 600) {
     run_cases("sparse", "cpu");
 }

@@ -156,7 +156,7 @@ static const ScheduleEntry *entry_of(const Schedule *s, const char *name) {
 Test(frontend_golden, schedules) {
     static const char text[] =
         "kernel g(x: f32[M, K], w: f32[K, N]) -> (y: f32[M, N])\n"
-        "    schedule { M = 128 | 64; warps = 4; order = grouped(8); split(K) = stream; }\n"
+        "    schedule { M = 128 | 64; warps = 4; order = grouped(8); split(K) = 4 | 2; }\n"
         "    schedule sm_90a { M = 256; persistent = true; }\n"
         "{ y = dot[K](x, w); }\n";
     Front f = front_new();
@@ -166,7 +166,7 @@ Test(frontend_golden, schedules) {
     cr_expect_str_eq(entry_of(&f.schedules.items[0], "order")->word, "grouped");
     cr_expect_eq(entry_of(&f.schedules.items[0], "order")->value, 8);
     cr_expect_str_eq(entry_of(&f.schedules.items[0], "split")->of, "K");
-    cr_expect_str_eq(entry_of(&f.schedules.items[0], "split")->word, "stream");
+    cr_expect_eq(entry_of(&f.schedules.items[0], "split")->value, 4);
     cr_expect_null(entry_of(&f.schedules.items[0], "persistent"));
     front_free(&f);
     f = front_new();

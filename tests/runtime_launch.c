@@ -369,6 +369,41 @@ Test(runtime_launch, scalars_of_every_kind) {
     fuse_rt_device_close(d);
 }
 
+// `sms` of a launch: what the driver says of its function, asked once.
+Test(runtime_launch, programs_that_fit) {
+    static const char plan[] =
+        "kernel k(dim N, out @y: f32[%N]) {\n"
+        "  %t = sms {entry = \"e\"} : index\n"
+        "  %g = min %N, %t : index\n"
+        "  launch %q in 0..%g args(%N, %g; @y) {entry = \"e\", warps = 16, smem = 4096}\n"
+        "}\n";
+    FuseDevice *d = fake_device();
+    FuseModule *m = fake_module(d, plan, "// entry e 4\n");
+    FuseKernel *k = kernel_named(m, "k");
+    EXPECT_OK(LAUNCH(k, NULL, arg_tensor("y", tensor_at(0x100000, type_f32, 1, 1000))));
+    EXPECT_OK(LAUNCH(k, NULL, arg_tensor("y", tensor_at(0x100000, type_f32, 1, 300))));
+    cr_expect_eq(fake.launch[0].grid, 4 * 132);
+    cr_expect_eq(fake.launch[1].grid, 300);
+    cr_expect_eq(fake.residents, 1);
+    fuse_rt_module_close(m);
+    fuse_rt_device_close(d);
+}
+
+Test(runtime_launch, programs_of_no_launch) {
+    static const char plan[] = "kernel k(dim N, out @y: f32[%N]) {\n"
+                               "  %t = sms {entry = \"f\"} : index\n"
+                               "  launch %q in 0..%t args(; @y) {entry = \"e\", warps = 1}\n"
+                               "}\n";
+    FuseDevice *d = fake_device();
+    FuseModule *m = NULL;
+    char *ptx = fake_ptx(plan, "// entry e 2\n");
+    cr_expect_neq(fuse_rt_module_from_ptx(d, "test.ptx", ptx, strlen(ptx), &m), FUSE_RT_OK);
+    cr_expect(strstr(fuse_rt_last_error(), "a launch that it does not have: f"), "%s",
+              fuse_rt_last_error());
+    free(ptx);
+    fuse_rt_device_close(d);
+}
+
 Test(runtime_launch, grid_too_large) {
     static const char plan[] = "kernel k(%n: index, out @y: f32[8]) {\n"
                                "  launch %p in 0..%n args(; @y) {entry = \"e\", warps = 1}\n}\n";

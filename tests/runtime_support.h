@@ -49,7 +49,7 @@ typedef struct Fake {
     char image[65536];
     const void *current; // context
     int depth;           // of pushed contexts
-    int allocs, frees, fills, modules, retained;
+    int allocs, frees, fills, modules, retained, residents;
     size_t alloc_bytes;
     // what to do
     int devices, major, minor;
@@ -166,6 +166,13 @@ static inline CudaResult fake_function_set(CudaFunction *function, int attribute
     cr_assert_eq(attribute, CUDA_MAX_DYNAMIC_SHARED);
     ((FakeFunction *)function)->max_shared = value;
     return fake_result("cuFuncSetAttribute");
+}
+static inline CudaResult fake_resident(int *blocks, CudaFunction *function, int block,
+                                       size_t shared) {
+    cr_assert_eq(((FakeFunction *)function)->max_shared, (int)shared);
+    *blocks = 2048 / block;
+    fake.residents++;
+    return fake_result("cuOccupancyMaxActiveBlocksPerMultiprocessor");
 }
 static inline CudaResult fake_record(CudaFunction *function, FakeLaunch launch, void **params) {
     const FakeFunction *f = (const FakeFunction *)function;

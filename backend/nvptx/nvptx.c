@@ -82,6 +82,9 @@ static void kernel_attributes(Target *t, V f, int n, const AbiParam *params) {
     string_attribute(t, f, "nvvm.maxntid", number);
     snprintf(number, sizeof number, "%d", (int)op_attr_int(t->launch, ATTR_resident));
     string_attribute(t, f, "nvvm.minctasm", number);
+    snprintf(number, sizeof number, "%d", (int)op_attr_int(t->launch, ATTR_cluster));
+    if (op_attr_int(t->launch, ATTR_cluster) > 1)
+        string_attribute(t, f, "nvvm.cluster_dim", number);
     for (int i = 0; i < n; i++) {
         if (params[i].kind == ABI_MAP)
             map_attributes(t, f, i);
