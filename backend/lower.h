@@ -199,6 +199,10 @@ int64_t reduce_scratch(const Layout *from, const Layout *to, DType dtype, int va
 void lower_convert(Lower *l, const Op *op);
 int64_t convert_scratch(const Op *op);
 
+// --- lower_notes.c ---
+void lower_note_access(Lower *l, const Op *op, const TileAccess *a);
+void lower_note_conversion(Lower *l, const Op *op); // through shared memory
+
 // --- lower_dot.c ---
 void lower_dot(Lower *l, const Op *op);
 

@@ -178,6 +178,7 @@ void lower_convert(Lower *l, const Op *op) {
         target_fail(t, "no way between the two layouts");
         return;
     }
+    lower_note_conversion(l, op);
     int64_t at = op_attr_int(op, ATTR_at);
     Uni base = uni_int(t, 32, at >= 0 ? at : l->scratch_at);
     scratch_begin(l);

@@ -442,6 +442,7 @@ TileAccess access_of(Lower *l, const Op *op, const MemRef *ref, const Layout *la
         a.offset = lane_offset(l, &a, 0);
     plan_vector(l, &a, max_bytes);
     plan_ends(l, &a);
+    lower_note_access(l, op, &a);
     return a;
 }
 

@@ -135,13 +135,18 @@ static bool too_many_dims(PassCtx *ctx, const Value *v) {
     return true;
 }
 
+// Rows of sums are small beside what they are sums of: a note for everybody is of matrices.
+enum { AXES_OF_NOTE = 2 };
+
 static void remark_kept(PassCtx *ctx, const Kernel *k, const Value *v, const char *why) {
-    if (!ctx->options->explain)
-        return;
     const char *axes = remark_axes(ctx, k, v->type.axes);
-    remark(ctx, DIAG_KEPT, v->def->span, "%s is kept in memory as %s%s%s%s: %s",
-           v->name ? arena_printf(ctx->scratch, "`%s`", v->name) : "this value",
-           dtype_name(v->type.dtype), *axes ? "[" : "", axes, *axes ? "]" : "", why);
+    const char *name = v->name ? arena_printf(ctx->scratch, "`%s`", v->name) : "this value";
+    const char *text = arena_printf(ctx->scratch, "%s%s%s%s: %s", dtype_name(v->type.dtype),
+                                    *axes ? "[" : "", axes, *axes ? "]" : "", why);
+    remark(ctx, DIAG_KEPT, v->def->span, "%s is kept in memory as %s", name, text);
+    if (v->type.axes.n >= AXES_OF_NOTE && !ctx->options->no_fuse && !ctx->options->explain)
+        perf_note(ctx, k, DIAG_THROUGH_MEMORY, v->def->span, NULL,
+                  "%s goes from launch to launch through memory, as %s", name, text);
 }
 
 bool fuse_keep_value(PassCtx *ctx, Kernel *k, Value *v, const char *why) {

@@ -440,6 +440,9 @@ Value *ir_find_value(const Kernel *k, const char *name);
 Axis *ir_find_axis(const Kernel *k, const char *name);
 Mem *ir_find_mem(const Kernel *k, const char *name);
 Kernel *ir_find_kernel(const Module *m, const char *name);
+// "softmax.f16" of the variant "softmax.f16.v0".
+Str kernel_base_name(const Kernel *k);
+bool kernel_is_most_special(const Kernel *k); // before variants, or the first of them
 // Names a layout of the kernel in the text (`#acc`); without it layouts print as #l0, #l1...
 void ir_layout_name(Kernel *k, const Layout *layout, const char *name);
 

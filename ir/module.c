@@ -102,6 +102,24 @@ Kernel *ir_find_kernel(const Module *m, const char *name) {
     return NULL;
 }
 
+// ".v0" of a variant's name, NULL of another.
+static const char *variant_suffix(const Kernel *k) {
+    const char *dot = strrchr(k->name, '.');
+    if (!dot || dot[1] != 'v' || dot[2] == 0)
+        return NULL;
+    return dot[2 + strspn(dot + 2, "0123456789")] == 0 ? dot : NULL;
+}
+
+Str kernel_base_name(const Kernel *k) {
+    const char *suffix = variant_suffix(k);
+    return suffix ? intern(k->module->interner, k->name, (size_t)(suffix - k->name)) : k->name;
+}
+
+bool kernel_is_most_special(const Kernel *k) {
+    const char *suffix = variant_suffix(k);
+    return !suffix || strcmp(suffix, ".v0") == 0;
+}
+
 // --- modules and kernels ---
 
 Module *ir_module_new(Arena *arena, Interner *interner, Str target) {

@@ -14,6 +14,18 @@ typedef struct NestScan {
     bool params, known; // accesses parameters; the contiguous dim of one is known
 } NestScan;
 
+// A coordinate that comes from memory: its neighbours lie anywhere.
+static bool is_gathered(const Value *v, int depth) {
+    if (v->kind != VALUE_OP || v->type.axes.n == 0)
+        return false;
+    if (v->def->kind == OP_LOAD || depth == 0)
+        return v->def->kind == OP_LOAD;
+    for (int i = 0; i < v->def->nin; i++)
+        if (is_gathered(v->def->in[i], depth - 1))
+            return true;
+    return false;
+}
+
 static void vote(NestScan *s, const Op *op, int m) {
     const Mem *t = op->mem[m].mem;
     int inner = t->inner >= 0 ? t->inner : t->rank - 1;
@@ -21,7 +33,8 @@ static void vote(NestScan *s, const Op *op, int m) {
         return;
     const Value *v = op->in[op->mem[m].first + inner];
     // The last axis of a derived coordinate (2*u + i) is as good a guess as any.
-    if (v->type.axes.n == 0)
+    enum { GATHER_DEPTH = 8 };
+    if (v->type.axes.n == 0 || is_gathered(v, GATHER_DEPTH))
         return;
     uint16_t id = v->type.axes.id[v->type.axes.n - 1];
     int i = 0;
@@ -32,7 +45,9 @@ static void vote(NestScan *s, const Op *op, int m) {
             return;
         s->voted[s->nvoted++] = id;
     }
-    s->votes[i] += t->rank; // a matrix counts more than a vector
+    // A matrix counts more than several vectors, what a loop reads more than what is read once.
+    bool loops = op->parent->owner && op->parent->owner->kind == OP_FOR;
+    s->votes[i] += t->rank * t->rank * (loops ? 2 : 1);
 }
 
 static uint32_t combined_words(const Op *op) {
@@ -182,16 +197,6 @@ uint32_t pow2_floor(uint64_t n) {
     while (p <= n / 2 && p < pow2_most)
         p *= 2;
     return (uint32_t)p;
-}
-
-Str kernel_base_name(const Kernel *k) {
-    const char *dot = strrchr(k->name, '.');
-    bool is_variant = dot && dot[1] == 'v' && dot[2] != 0;
-    for (const char *p = is_variant ? dot + 2 : ""; *p; p++)
-        is_variant &= isdigit((unsigned char)*p) != 0;
-    if (!is_variant)
-        return k->name;
-    return intern(k->module->interner, k->name, (size_t)(dot - k->name));
 }
 
 const ScheduleEntry *schedule_find(const PassCtx *ctx, const Kernel *k, const char *name,

@@ -53,8 +53,6 @@ char *tile_name(Arena *arena, const Axis *whole);
 uint32_t pow2_ceil(uint64_t n);  // at least 1
 uint32_t pow2_floor(uint64_t n); // n at least 1
 
-// "softmax.f16" of the variant "softmax.f16.v0".
-Str kernel_base_name(const Kernel *k);
 // The first schedule entry of this kernel with that name (and `of`), or NULL.
 const ScheduleEntry *schedule_find(const PassCtx *ctx, const Kernel *k, const char *name,
                                    const char *of);

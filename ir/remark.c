@@ -16,15 +16,9 @@ void remark(PassCtx *ctx, DiagId id, Span span, const char *format, ...) {
     va_end(args);
 }
 
-// A kernel before variants, or its first.
-static bool is_most_special(const Kernel *k) {
-    Str base = kernel_base_name(k);
-    return base == k->name || strcmp(k->name + strlen(base), ".v0") == 0;
-}
-
 void perf_note(PassCtx *ctx, const Kernel *k, DiagId id, Span span, const char *hint,
                const char *format, ...) {
-    if (!is_most_special(k) || span_is_none(span))
+    if (!kernel_is_most_special(k) || span_is_none(span))
         return;
     va_list args;
     va_start(args, format);

@@ -19,8 +19,10 @@ static const char softmax[] = "import std.nn;\n"
 
 // The messages without the lines of source and their carets.
 static char *messages(const char *source, FuseOptions options) {
-    options.emit = FUSE_EMIT_TILE;
-    if (!options.stop_after)
+    bool code = options.emit == FUSE_EMIT_LLVM;
+    if (!code)
+        options.emit = FUSE_EMIT_TILE;
+    if (!code && !options.stop_after)
         options.stop_after = "pipeline";
     if (!options.target)
         options.target = "sm_80";
@@ -151,6 +153,58 @@ Test(explain, performance_notes) {
           "8 x 128 x 4 is smaller than the unit's\n"
           "k.fk:4:55: perf[plain-copy]: `w` is not copied ahead for the product: the tile is "
           "narrower than 16 bytes along its contiguous dim\n");
+}
+
+Test(explain, notes_of_accesses) {
+    // One side of a transposition is narrow; a gather is; reversed rows are.
+    check("kernel k(x: f16[M, N]) -> (y: f16[N, M]) {\n"
+          "    axis m in M, n in N;\n"
+          "    y[n, m] = x[m, n];\n"
+          "}\n",
+          (FuseOptions){.emit = FUSE_EMIT_LLVM},
+          "k.fk:3:5: perf[narrow-access]: `y` is written in pieces of 8 bytes along M, where it is "
+          "contiguous: the tile lies along another axis than `m.1`\n");
+    check("kernel k(x: f16[M, N], p: i32[N]) -> (y: f16[M, N]) {\n"
+          "    axis n in N;\n"
+          "    y[:, n] = x[:, p[n]] + x[:, N - 1 - n];\n"
+          "}\n",
+          (FuseOptions){.emit = FUSE_EMIT_LLVM},
+          "k.fk:3:15: perf[narrow-access]: `x` is read in pieces of 2 bytes along N, where it is "
+          "contiguous: its index there is no sum of axes\n"
+          "k.fk:3:28: perf[narrow-access]: `x` is read in pieces of 2 bytes along N, where it is "
+          "contiguous: its index takes steps there\n");
+    // Narrow rows that follow each other, gathered rows and vectors are not.
+    check("kernel k(x: f16[M, 4], t: f16[V, N], p: i32[M], b: f32[N]) -> (y: f16[M, 4], z: f16[M, "
+          "N]) {\n"
+          "    axis m in M, c in 4;\n"
+          "    y[:, c] = x[:, c] * 2;\n"
+          "    z[m, :] = t[p[m], :] + b;\n"
+          "}\n",
+          (FuseOptions){.emit = FUSE_EMIT_LLVM}, "");
+}
+
+Test(explain, notes_of_exchanges) {
+    check("kernel k(x: f16[M, N], w: f16[N, L]) -> (y: f16[M, L]) {\n"
+          "    let s = x * sum[M](x);\n"
+          "    y = dot[N](s as f16, w);\n"
+          "}\n",
+          (FuseOptions){.stop_after = "fuse"},
+          "k.fk:3:16: perf[through-memory]: `cast.2` goes from launch to launch through memory, as "
+          "f16[M, N]: the loop of the product that uses it would compute it again\n");
+    check("kernel k(q: f16[S, 64], x: f16[L, 64], v: f16[L, 128]) -> (o: f32[S, 128]) {\n"
+          "    parallel i in tiles(S) {\n"
+          "        axis d in 64, e in 128;\n"
+          "        var acc: f32[i, e] = 0;\n"
+          "        for j in tiles(L) {\n"
+          "            let p = dot[d](q[i, d], x[j, d]);\n"
+          "            acc = acc * max[j](p) + dot[j](p as f16, v[j, e]);\n"
+          "        }\n"
+          "        o[i, e] = acc;\n"
+          "    }\n"
+          "}\n",
+          (FuseOptions){.emit = FUSE_EMIT_LLVM},
+          "k.fk:7:19: perf[layout-conversion]: each pass of the loop moves this tile through "
+          "shared memory: what follows needs its elements in other threads\n");
 }
 
 static void check_refused(const char *define, const char *target, const char *expect) {
