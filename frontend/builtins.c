@@ -418,6 +418,14 @@ static bool call_precision(Fe *fe, BuiltinCall *c) {
     return false;
 }
 
+bool builtin_check_call(Fe *fe, const Expr *e) {
+    int id = builtin_find(e->call.callee->name.name.text);
+    if (id < 0)
+        return false;
+    BuiltinCall c = {.id = (BuiltinId)id, .row = &builtins[id], .e = e, .n = e->call.args.len};
+    return call_precision(fe, &c) && check_names(fe, &c) && check_shape(fe, &c);
+}
+
 Val builtin_call(Fe *fe, const Expr *e) {
     const char *hint = hint_take(fe);
     int id = builtin_find(e->call.callee->name.name.text);

@@ -21,6 +21,19 @@ static Val not_callable(Fe *fe, const Expr *e, const char *what) {
     return val_poison();
 }
 
+void call_unknown(Fe *fe, const Expr *callee) {
+    Span span;
+    Name name = callee->name.name;
+    if (!is_kernel(fe, name.text, &span)) {
+        report_unknown(fe, name);
+        return;
+    }
+    Diag *d = fe_error(fe, DIAG_NOT_CALLABLE, callee->span,
+                       "`%s` is a kernel; a kernel is not callable", name.text);
+    diag_note(fe->diags, d, span, "`%s` is declared here", name.text);
+    diag_hint(fe->diags, d, "put the computation into a `fn` that both use");
+}
+
 Val call_expr(Fe *fe, const Expr *e) {
     const Expr *callee = e->call.callee;
     if (callee->kind != EXPR_NAME)
@@ -45,15 +58,7 @@ Val call_expr(Fe *fe, const Expr *e) {
     }
     if (builtin_exists(name.text))
         return builtin_call(fe, e);
-    Span span;
-    if (is_kernel(fe, name.text, &span)) {
-        Diag *d = fe_error(fe, DIAG_NOT_CALLABLE, callee->span,
-                           "`%s` is a kernel; a kernel is not callable", name.text);
-        diag_note(fe->diags, d, span, "`%s` is declared here", name.text);
-        diag_hint(fe->diags, d, "put the computation into a `fn` that both use");
-        return val_poison();
-    }
-    report_unknown(fe, name);
+    call_unknown(fe, callee);
     return val_poison();
 }
 
@@ -203,21 +208,27 @@ static bool bind_param(Fe *fe, Call *c, uint32_t i, Span span) {
     return val_ok(v);
 }
 
+bool fn_returns(Fe *fe, const Decl *fn) {
+    const StmtVec *stmts = &fn->fn.body->stmts;
+    if (stmts->len > 0 && vec_last(stmts)->kind == STMT_RETURN)
+        return true;
+    if (fe->incomplete)
+        return false;
+    Diag *d = fe_error(fe, DIAG_BAD_RETURN, fn->name.span, "`%s` does not end in `return`",
+                       fn->name.text);
+    diag_hint(fe->diags, d, "its last statement gives its value: `return x;`");
+    return false;
+}
+
 static Val return_value(Fe *fe, const Decl *fn, const char *hint) {
     if (fn->fn.value) {
         fe->hint = hint;
         return expr_any(fe, fn->fn.value);
     }
+    if (!fn_returns(fe, fn))
+        return val_poison();
     const StmtVec *stmts = &fn->fn.body->stmts;
     uint32_t n = stmts->len;
-    if (n == 0 || stmts->data[n - 1]->kind != STMT_RETURN) {
-        if (fe->incomplete)
-            return val_poison();
-        Diag *d = fe_error(fe, DIAG_BAD_RETURN, fn->name.span, "`%s` does not end in `return`",
-                           fn->name.text);
-        diag_hint(fe->diags, d, "its last statement gives its value: `return x;`");
-        return val_poison();
-    }
     for (uint32_t i = 0; i + 1 < n; i++)
         stmt_any(fe, stmts->data[i]);
     fe->hint = hint;
@@ -268,13 +279,17 @@ bool kernel_has_room(Fe *fe, Span span) {
     return false;
 }
 
+void report_recursion(Fe *fe, const Decl *decl, Span span) {
+    Diag *d = fe_error(fe, DIAG_RECURSION, span, "`%s` needs itself", decl->name.text);
+    diag_note(fe->diags, d, decl->name.span, "`%s` is declared here", decl->name.text);
+    if (decl->kind == DECL_FN)
+        diag_hint(fe->diags, d, "functions are inlined: write a loop, `for i in 0..n { }`");
+}
+
 bool fn_enter(Fe *fe, const Decl *decl, Span span) {
     for (uint32_t i = 0; i < fe->fn_level; i++)
         if (fe->active[i] == decl) {
-            Diag *d = fe_error(fe, DIAG_RECURSION, span, "`%s` needs itself", decl->name.text);
-            diag_note(fe->diags, d, decl->name.span, "`%s` is declared here", decl->name.text);
-            if (decl->kind == DECL_FN)
-                diag_hint(fe->diags, d, "functions are inlined: write a loop, `for i in 0..n { }`");
+            report_recursion(fe, decl, span);
             return false;
         }
     if (fe->fn_level == FN_DEPTH) {
@@ -322,15 +337,18 @@ static Val fn_inline(Fe *fe, Call *c, Span span, const char *hint) {
 }
 
 /* Nothing gives a fn's generics a value but the types of its arguments. */
-static bool generics_known(Fe *fe, const Decl *fn, Span span) {
+bool fn_generics_known(Fe *fe, const Decl *fn) {
     for (uint32_t i = 0; i < fn->fn.generics.len; i++) {
         const Generic *g = &fn->fn.generics.data[i];
         if (g->kind == GENERIC_TYPE)
             continue;
-        fe_error(fe, DIAG_UNSUPPORTED, span,
-                 "`%s` has the generic value `%s`: a `fn` has generics of types only; make it a "
-                 "parameter",
-                 fn->name.text, g->name.text);
+        if (reported_at(fe, g->span))
+            return false;
+        Diag *d = fe_error(fe, DIAG_UNBOUND_GENERIC, g->span,
+                           "nothing gives `%s` of `%s` a value: a `fn` has generics of types only",
+                           g->name.text, fn->name.text);
+        diag_hint(fe->diags, d, "make it a parameter: `fn %s(..., %s)`", fn->name.text,
+                  g->name.text);
         return false;
     }
     return true;
@@ -338,7 +356,7 @@ static bool generics_known(Fe *fe, const Decl *fn, Span span) {
 
 Val fn_call(Fe *fe, Global fn, const Expr *e) {
     const char *hint = hint_take(fe);
-    if (!generics_known(fe, fn.decl, e->span))
+    if (!fn_generics_known(fe, fn.decl))
         return val_poison();
     uint32_t n = fn.decl->fn.params.len;
     Call c = {.fn = fn,

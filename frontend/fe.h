@@ -256,6 +256,11 @@ void axis_bounds(Fe *fe, Axis *axis, Value **lo, Value **hi);
 Val call_expr(Fe *fe, const Expr *e);
 /* Enters a fn or const; false after a report: it is active already, or calls nest too deeply. */
 bool fn_enter(Fe *fe, const Decl *decl, Span span);
+/* Whether its body ends in `return`, and whether its generics are types; report where not. */
+bool fn_returns(Fe *fe, const Decl *fn);
+bool fn_generics_known(Fe *fe, const Decl *fn);
+void report_recursion(Fe *fe, const Decl *decl, Span span);
+void call_unknown(Fe *fe, const Expr *callee); /* reports a callee that is no function */
 /* Counts one statement or expression; false once the kernel is larger than the compiler takes,
  * which is reported the first time. */
 bool kernel_has_room(Fe *fe, Span span);
@@ -264,6 +269,8 @@ Val fn_call(Fe *fe, Global fn, const Expr *e);
 Val fn_apply(Fe *fe, Global fn, uint32_t n, const Val *args, Span span);
 Val const_value(Fe *fe, Global g, Span span);
 bool builtin_exists(const char *name);
+/* Brackets and the number of arguments; reports where they do not fit. */
+bool builtin_check_call(Fe *fe, const Expr *e);
 bool builtin_has_effect(const Expr *call); /* so that its value need not be used */
 Val builtin_call(Fe *fe, const Expr *e);
 const char *builtin_nearest(const char *name, int *distance);
@@ -272,6 +279,8 @@ const char *builtin_nearest(const char *name, int *distance);
 void stmt_block(Fe *fe, const Block *block); /* in a scope of its own */
 void stmt_list(Fe *fe, const StmtVec *stmts, uint32_t from);
 void stmt_any(Fe *fe, const Stmt *s);
+bool fn_refuses(Fe *fe, const Stmt *s); /* a statement that a fn may not have: reported */
+void report_return(Fe *fe, const Stmt *s, bool in_fn);
 void bind_pattern(Fe *fe, const Pattern *p, Val v);
 void stmt_assign(Fe *fe, const Stmt *s);
 void stmt_temp(Fe *fe, const VarItem *item);
@@ -315,6 +324,9 @@ bool str_in(const StrVec *v, Str s);
 /* Every name in the expression, those of functions too. */
 void expr_names(Arena *arena, const Expr *e, StrVec *out);
 
+/* --- fns that no kernel calls (check_fn.c) --- */
+void fns_check(Fe *fe, const AstFile *file);
+
 /* --- warnings (unused.c, doubt.c) --- */
 void unused_check(Fe *fe, const AstFile *file);
 /* `name` takes v, along these axes (elementwise: none), and gives `result`. */
@@ -349,6 +361,6 @@ const char *schedule_word(Fe *fe, const Decl *decl, const char *name); /* NULL: 
 /* --- reports --- */
 Diag *fe_error(Fe *fe, DiagId id, Span span, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-Val fe_unsupported(Fe *fe, Span span, const char *what);
+bool reported_at(const Fe *fe, Span span); /* something that begins in it */
 
 #endif

@@ -214,6 +214,8 @@ Module *frontend_lower(Arena *arena, Interner *interner, SourceMap *sources, Ast
     if (fe->options->kernel && !found && !file->has_errors)
         fe_error(fe, DIAG_UNKNOWN_NAME, (Span){0}, "the file has no kernel `%s`",
                  fe->options->kernel);
+    if (!fe->options->kernel && !fe->incomplete)
+        fns_check(fe, file);
     if (!diags_has_errors(diags))
         unused_check(fe, file);
     return fe->module;

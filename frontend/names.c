@@ -43,9 +43,13 @@ Diag *fe_error(Fe *fe, DiagId id, Span span, const char *format, ...) {
     return d;
 }
 
-Val fe_unsupported(Fe *fe, Span span, const char *what) {
-    fe_error(fe, DIAG_UNSUPPORTED, span, "%s: not supported yet", what);
-    return val_poison();
+bool reported_at(const Fe *fe, Span span) {
+    for (uint32_t i = 0; i < diags_count(fe->diags); i++) {
+        Span at = diag_span(diags_at(fe->diags, i));
+        if (at.begin >= span.begin && at.begin < span.end)
+            return true;
+    }
+    return false;
 }
 
 void scope_open(Fe *fe, uint32_t *mark) {

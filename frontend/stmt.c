@@ -310,13 +310,13 @@ static void stmt_expr(Fe *fe, const Expr *e) {
 }
 
 /* Statements that a fn may not have. */
-static bool refused_in_fn(Fe *fe, const Stmt *s) {
+bool fn_refuses(Fe *fe, const Stmt *s) {
     const char *what = s->kind == STMT_PARALLEL  ? "`parallel`"
                        : s->kind == STMT_ATOMIC  ? "`atomic`"
                        : s->kind == STMT_SCATTER ? "`scatter`"
                        : s->kind == STMT_TEMP    ? "`temp`"
                                                  : NULL;
-    if (!what || fe->fn_level == 0)
+    if (!what)
         return false;
     Diag *d = fe_error(fe, DIAG_IMPURE_FN, s->span, "a `fn` is pure: no %s", what);
     diag_hint(fe->diags, d,
@@ -325,10 +325,10 @@ static bool refused_in_fn(Fe *fe, const Stmt *s) {
     return true;
 }
 
-static void report_return(Fe *fe, const Stmt *s) {
+void report_return(Fe *fe, const Stmt *s, bool in_fn) {
     Diag *d =
         fe_error(fe, DIAG_BAD_RETURN, s->span, "`return` is only the last statement of a `fn`");
-    if (fe->fn_level > 0)
+    if (in_fn)
         diag_hint(fe->diags, d, "choose the value: `return c ? a : b;`, or assign it to a `var`");
     else
         diag_hint(fe->diags, d, "a kernel writes its outputs: `y = %s;`",
@@ -336,7 +336,7 @@ static void report_return(Fe *fe, const Stmt *s) {
 }
 
 void stmt_any(Fe *fe, const Stmt *s) {
-    if (!kernel_has_room(fe, s->span) || refused_in_fn(fe, s))
+    if (!kernel_has_room(fe, s->span) || (fe->fn_level > 0 && fn_refuses(fe, s)))
         return;
     switch (s->kind) {
     case STMT_LET:
@@ -372,7 +372,7 @@ void stmt_any(Fe *fe, const Stmt *s) {
         stmt_break(fe, s);
         break;
     case STMT_RETURN:
-        report_return(fe, s);
+        report_return(fe, s, fe->fn_level > 0);
         break;
     case STMT_ASSIGN:
         stmt_assign(fe, s);
