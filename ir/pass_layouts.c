@@ -288,6 +288,11 @@ static void spread_natural(Assign *a, Op *op) {
         give(a, op->res[i], natural_result(a, op, i));
 }
 
+// Its axes are those of its operands together.
+static bool is_elementwise(const Op *op) {
+    return op->nres == 1 && (op_has(op->kind, TRAIT_ELEMENTWISE) || op->kind == OP_INSIDE);
+}
+
 static void spread_op(void *user, Op *op) {
     Assign *a = user;
     if (op_has(op->kind, TRAIT_FUNCTION)) {
@@ -309,7 +314,7 @@ static void spread_op(void *user, Op *op) {
     } else if (op->kind == OP_SCAN) {
         Value *group[2] = {op->in[0], op->res[0]};
         spread_equal(a, 2, group);
-    } else if (op->nres == 1 && op_has(op->kind, TRAIT_ELEMENTWISE)) {
+    } else if (is_elementwise(op)) {
         spread_elementwise(a, op);
     }
 }
@@ -445,9 +450,7 @@ static bool is_cheap(const Value *v, int depth) {
         return v->kind != VALUE_ARG || v->type.axes.n == 0;
     if (v->type.axes.n == 0)
         return true;
-    if (v->def->kind == OP_INSIDE && v->def->nmem == 0)
-        return true;
-    if (depth == 0 || !op_has(v->def->kind, TRAIT_ELEMENTWISE))
+    if (depth == 0 || !is_elementwise(v->def))
         return false;
     for (int i = 0; i < v->def->nin; i++)
         if (!is_cheap(v->def->in[i], depth - 1))
@@ -614,7 +617,27 @@ static void widen_sorted(Assign *a, Op *op) {
     op->in[0] = ir_select(&b, ir_inside_axis(&b, op->axes[0]), v, v, NULL);
 }
 
+// An axis indexed by itself is the index, where that lies in the window.
+static void widen_take(Assign *a, Op *op) {
+    Value *v = op->in[0], *at = op->in[1], *fill = ir_index(a->k, 0);
+    if (v->kind != VALUE_IOTA || op->naxes != 1 || op->axes[0] != v->axis)
+        return;
+    Builder b = ir_builder_before(a->k, op);
+    b.span = op->span;
+    at = ir_cast(&b, DT_INDEX, at, NULL);
+    Value *above = ir_cmp(&b, CMP_GE, at, ir_begin(&b, v->axis), NULL);
+    Value *below = ir_cmp(&b, CMP_LT, at, ir_end(&b, v->axis), NULL);
+    Value *inside = ir_binary(&b, OP_AND, above, below, NULL);
+    IrMap map = ir_map_new(a->ctx->scratch, a->k);
+    ir_map_value(&map, op->res[0],
+                 ir_select(&b, inside, at, op->has_else ? op->in[op->nin - 1] : fill, NULL));
+    ir_substitute(a->k->body, &map);
+    ir_op_unlink(op);
+}
+
 static void widen_op(void *user, Op *op) {
+    if (op->kind == OP_TAKE)
+        widen_take(user, op);
     if (is_debug(op))
         widen_debug(user, op);
     if (op->kind == OP_FOLD)
@@ -652,7 +675,7 @@ static void fix_op(void *user, Op *op) {
         fix_slices(a, op, op->in[0]->type.layout, 0);
     } else if (op->kind == OP_SCAN) {
         op->in[0] = in_layout(a, op, op->in[0], op->res[0]->type.layout);
-    } else if (op->nres == 1 && op_has(op->kind, TRAIT_ELEMENTWISE)) {
+    } else if (is_elementwise(op)) {
         fix_slices(a, op, op->res[0]->type.layout, -1);
     }
 }
