@@ -250,6 +250,18 @@ void loop_end(Target *t, LoopState *loop, Uni step, const LLVMValueRef *next, Un
     block_enter(t, loop->exit);
 }
 
+void loop_stay_rolled(Target *t, const LoopState *loop) {
+    static const char name[] = "llvm.loop.unroll.disable";
+    LLVMValueRef latch = LLVMGetBasicBlockTerminator(LLVMGetIncomingBlock(loop->counter, 1));
+    LLVMMetadataRef self = LLVMTemporaryMDNode(t->llvm, NULL, 0);
+    LLVMMetadataRef text = LLVMMDStringInContext2(t->llvm, name, sizeof name - 1);
+    LLVMMetadataRef disable = LLVMMDNodeInContext2(t->llvm, &text, 1);
+    LLVMMetadataRef id = LLVMMDNodeInContext2(t->llvm, (LLVMMetadataRef[]){self, disable}, 2);
+    LLVMMetadataReplaceAllUsesWith(self, id); // the first operand of a loop's node is the node
+    LLVMSetMetadata(latch, LLVMGetMDKindIDInContext(t->llvm, "llvm.loop", 9),
+                    LLVMMetadataAsValue(t->llvm, id));
+}
+
 void if_begin(Target *t, IfState *s, Uni cond) {
     s->then = block_new(t, "then");
     s->other = block_new(t, "else");

@@ -274,6 +274,8 @@ void loop_begin(Target *t, LoopState *loop, Uni lo, Uni hi, Uni step, int n,
 // next[n]; stop (may be NULL) ends the loop after this iteration. Then phi[] holds the results: the
 // carried values when the loop ended.
 void loop_end(Target *t, LoopState *loop, Uni step, const LLVMValueRef *next, Uni stop);
+// Of a loop with a counter that has ended: LLVM does not unroll it.
+void loop_stay_rolled(Target *t, const LoopState *loop);
 typedef struct IfState {
     LLVMBasicBlockRef then, other, exit, then_end;
 } IfState;

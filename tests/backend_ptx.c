@@ -177,6 +177,31 @@ static const char *const float_functions[] = {
     "tanh", "erf",   "floor", "ceil", "trunc", "round", "neg",  "abs", "2pow",
     "2div", "2rem",  "2min",  "2max", "2fmin", "2fmax", "2mul", "2sub"};
 
+// 4096 elements in 8 warps: 78 rounds of 16 registers.
+static const char sorted[] =
+    "tir placed sm_90a\n"
+    "layout #v = reg(n:1, n:2, n:1024, n:2048) lane(n:4, n:8, n:16, n:32, n:64) warp(n:128, n:256, "
+    "n:512)\n"
+    "kernel sorted(dim M, in @x: f32[%M, 4096] {align = 16, inner = 1, sdiv = 4}, out @y: f32[%M, "
+    "4096] {align = 16, inner = 1, sdiv = 4}) {\n"
+    "  axis n in 0..4096 by 4096\n"
+    "  launch %m in 0..%M args(%M; @x, @y) {entry = \"sorted_0\", warps = 8, smem = 32768} {\n"
+    "    %xv = load @x[%m, n] : f32[n]#v\n"
+    "    %s, %i = sort[n] %xv : f32[n]#v, index[n]#v\n"
+    "    store @y[%m, n], %s {det = [m, n]}\n"
+    "  }\n"
+    "}\n";
+
+Test(backend_ptx, sort_is_loops) {
+    Emitted e = emit_ptx(sorted, "sm_90a");
+    cr_expect(count_of(e.text, "shfl.sync.idx") == 2 * 16, "%s", e.text);
+    cr_expect(count_of(e.text, "bar") <= 4 && count_of(e.text, "st.shared.b64") == 16);
+    cr_expect(strlen(e.text) < 32000, "%zu", strlen(e.text));
+    cr_expect(!strstr(e.text, ".local"));
+    no_spills(assemble(&e, "sm_90a"));
+    arena_free(e.arena);
+}
+
 Test(backend_ptx, functions_of_floats) {
     check_functions("f32", float_functions, 26, "sm_80");
     check_functions("bf16", float_functions, 26, "sm_90a");

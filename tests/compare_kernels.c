@@ -105,3 +105,9 @@ Test(compare_kernels, along_cpu, .timeout = 600) {
 Test(compare_kernels, along_sim, .timeout = 600) {
     run_cases("along", "sim");
 }
+Test(compare_kernels, sort_cpu, .timeout = 600) {
+    run_cases("sort", "cpu");
+}
+Test(compare_kernels, sort_sim, .timeout = 600) {
+    run_cases("sort", "sim");
+}
