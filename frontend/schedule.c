@@ -190,7 +190,7 @@ static const char *number_problem(Fe *fe, const AstEntry *e, int64_t n) {
         return n > STAGES_MOST ? "there are at most 16 stages" : NULL;
     if (n > TILE_MOST)
         return arena_printf(fe->arena, "a tile has at most %d elements along an axis", TILE_MOST);
-    return is_pow2(n) ? NULL : "not supported yet: tile sizes that are not powers of two";
+    return is_pow2(n) ? NULL : "a tile size is a power of two";
 }
 
 static bool is_generic(const Decl *decl, Str name) {

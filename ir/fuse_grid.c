@@ -5,9 +5,10 @@
 //   => axis d of D; parallel %e in 0..%E, d in 0..%D { %m = for n in .. carry (%a : f32[d]) { .. };
 //                                                      store @y[%e, d], %m }
 //
-// Done where pass stream could not put the axis into loops of its own: an inner loop uses it, or
-// the nest has another such axis. Programs do not meet: every write extends along the axis, whose
-// index its race proof determines, and what is written is read at the same place only.
+// Done where pass stream could not put the axis into loops of its own: an inner loop uses it, the
+// nest has another such axis, or the old values of an atomic are along it. Programs do not meet:
+// every write extends along the axis, whose index its race proof determines, and what is written is
+// read at the same place only.
 #include "ir/fuse.h"
 #include "ir/nest.h"
 #include "ir/remark.h"
@@ -20,6 +21,7 @@ typedef struct Spread {
     const Axis *axis;
     bool needed_whole; // something is along it, or would be done again by every program
     bool nested;       // an inner region uses it
+    bool old; // the old values of an atomic are along it: they exist once, no loop repeats it
 } Spread;
 
 static bool uses_axis(const Op *op, const Axis *a) {
@@ -57,6 +59,7 @@ static void spread_op(void *user, Op *op) {
     for (int i = 0; i < op->naxes; i++)
         s->needed_whole |= op->axes[i] == s->axis && op->kind != OP_AXIS && op->kind != OP_INSIDE;
     s->nested |= op->parent != s->par->region[0] && uses_axis(op, s->axis);
+    s->old |= op->kind == OP_ATOMIC && op->nres > 0 && uses_axis(op, s->axis);
     if (!op_has(op->kind, TRAIT_WRITES)) {
         bool harmless = !op_has(op->kind, TRAIT_EFFECT | TRAIT_SYNC) || op->kind == OP_AXIS ||
                         op->kind == OP_YIELD || op->kind == OP_ASSERT ||
@@ -156,7 +159,7 @@ Op *fuse_spread_whole(PassCtx *ctx, Kernel *k, Op *par) {
                 continue;
             Spread s = {.k = k, .par = par, .axis = a};
             ir_walk(par->region[0], spread_op, &s);
-            if (s.needed_whole || !(s.nested || long_whole_axes(k, &n) > 1))
+            if (s.needed_whole || !(s.nested || s.old || long_whole_axes(k, &n) > 1))
                 continue;
             par = spread_axis(ctx, k, par, a);
             again = true;

@@ -152,3 +152,15 @@ def atomic_claims_whole(a):
     claims = found(a) & (slot == 0)
     then = np.where(claims, 1, slot)
     return dict(slot=np.where(found(a) & (then == 2), 3, then), claims=claims.astype(int), last=np.full(1, 2), first=np.full(1, 1))
+
+
+@case(
+    FK,
+    "M N K | 0 3 5 | 3 5 17 | 2 1500 3000",
+    types=("i32",),
+    at=made("i32[M,N]", lambda r, shape, a: r.permutation(a.K)[: shape[0] * shape[1]].reshape(shape)),
+    x=ints("i32[M,N]", -9, 10),
+    c=ints("i32[K]", -9, 10),
+)
+def atomic_old_rows(a):
+    return dict(c=collect(np.add, a.c, a.at, a.x, np.int32), y=2 * a.c[a.at])
