@@ -35,6 +35,22 @@ static bool axis_is_exact(const Bounds *b, const Axis *a) {
     return n >= (w->binder ? 0 : 1) && n % a->size == 0;
 }
 
+// A part of a range (pass split), %b .. min(%x, %b + %n * c) with c a multiple of the tile's size:
+// tiles that end before %x are full. Padding is beyond %x then, as if the range ended there.
+static void window_end(const Axis *a, AxisWindow *w) {
+    const Op *min = w->hi && w->hi->kind == VALUE_OP ? w->hi->def : NULL;
+    if (!min || min->kind != OP_MIN || a->size == 0)
+        return;
+    const Value *end = min->in[1];
+    const Op *add = end->kind == VALUE_OP ? end->def : NULL;
+    if (!add || add->kind != OP_ADD || add->in[0] != w->lo)
+        return;
+    const Op *mul = add->in[1]->kind == VALUE_OP ? add->in[1]->def : NULL;
+    const Value *unit = mul && mul->kind == OP_MUL ? mul->in[1] : NULL;
+    if (unit && value_is_const(unit) && unit->u.i % (int64_t)a->size == 0)
+        w->hi = min->in[0];
+}
+
 static bool window_ends_at(const Bounds *b, const Axis *a, const Value *extent) {
     const Value *hi = b->window[a->id].hi;
     return hi && (hi == extent || (hi->kind == VALUE_CONST && extent->kind == VALUE_CONST &&
@@ -339,6 +355,8 @@ static void op_bounds(void *user, Op *op) {
 
 bool pass_bounds(PassCtx *ctx, Kernel *k) {
     Bounds b = {.ctx = ctx, .k = k, .window = axis_windows(ctx->scratch, k)};
+    for (int i = 0; i < k->naxis; i++)
+        window_end(k->axis[i], &b.window[i]);
     ir_walk(k->body, op_bounds, &b);
     return !b.failed;
 }

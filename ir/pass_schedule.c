@@ -467,7 +467,7 @@ static uint64_t accumulator_budget(const TargetDesc *t, const Kernel *k, const N
     return lean ? ACCUMULATORS_PER_THREAD : ACCUMULATORS_PER_THREAD / 2;
 }
 
-static bool nest_schedule(PassCtx *ctx, Kernel *k, Op *par) {
+static bool nest_sizes(PassCtx *ctx, Kernel *k, Op *par) {
     Nest n = nest_of(par);
     int warps;
     uint64_t accumulators = 0;
@@ -497,6 +497,18 @@ static bool nest_schedule(PassCtx *ctx, Kernel *k, Op *par) {
     if (!cpu)
         op_set_int(k, par, ATTR_resident, resident_programs(ctx, k, par, &n, warps));
     return schedule_grid(ctx, k, par, &n);
+}
+
+// The nest that adds up the parts of a loop has few operations for an element: sizes that the
+// source chooses for the loop's nest would leave it with few programs.
+static bool nest_schedule(PassCtx *ctx, Kernel *k, Op *par) {
+    PassOptions options = *ctx->options;
+    PassCtx plain = *ctx;
+    if (op_attr_int(par, ATTR_split) <= 1)
+        return nest_sizes(ctx, k, par);
+    options.nschedule = 0;
+    plain.options = &options;
+    return nest_sizes(&plain, k, par);
 }
 
 // --- loops written by hand over tiles without a size, outside products ---

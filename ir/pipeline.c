@@ -12,6 +12,7 @@ static const PipelineStep steps[] = {
         "before fusion: what stands between a product and its use at other positions must be gone"),
     STEP(simplify, PLACED, TENSOR, "what was computed at all positions has no use any more"),
     STEP(fuse, TENSOR, NESTS, "needs whole statements; everything after it works on nests"),
+    STEP(split, NESTS, NESTS, "needs the loops of products; its nests are as good as any others"),
     STEP(simplify, PLACED, NESTS,
          "whole axes that fusion has put into loops must not count as held"),
     STEP(variants, NESTS, NESTS,

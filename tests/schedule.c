@@ -100,3 +100,54 @@ Test(schedule, unroll) {
     cr_expect_eq(products_in("unroll = 2;"), 3 * once);
     cr_expect_eq(products_in("unroll(M) = 2;"), once, "no loop walks it");
 }
+
+Test(schedule, split) {
+    check_tile("split(K) = 4;", "sm_80", "@part = temp : f32[4, %M, %N]", NULL);
+    check_tile("split(K) = 1;", "sm_80", NULL, "temp");
+    // parts are whole tiles: their ends need no masks of their own
+    check_tile("split(K) = 4;", "sm_80", "engine = cp_async", "select");
+    // the nest that adds up has sizes of its own
+    check_tile("split(K) = 4;", "sm_80", "axis n.1 of N by 512", NULL);
+}
+
+#define ROWS "kernel k(x: f32[M, N]) -> (y: f32[M], z: f32[M, N]) schedule { split(i) = 4; } {\n"
+#define NEST                                                                                       \
+    ROWS "    parallel m in tiles(M) {\n        var a: f32[m] = 0, b: f32[m] = 0;\n        %s\n"
+#define END "        y[m] = a + b;\n    }\n}\n"
+
+static void refuse_loop(const char *loop, const char *message) {
+    char text[256];
+    snprintf(text, sizeof text, "error[bad-schedule]: `split(i)`: %s", message);
+    refuse(NEST END, loop, "sm_80", text);
+    refuse(NEST END, loop, "cpu", text);
+}
+
+Test(schedule, split_of_what_is_no_sum) {
+    check(NEST END, "for i in 0..N { a += x[m, i]; if x[0, i] > 1 { b -= x[m, i]; } }", "sm_80",
+          FUSE_EMIT_TILE, "temp", NULL);
+    refuse_loop("for i in tiles(N) { a = max(a, max[i](x[m, i])); }",
+                "only sums can be added up from parts; `a`, which the loop carries, is more than a "
+                "sum: it goes through max");
+    refuse_loop("for i in 0..N { a += x[m, i]; b += a; }",
+                "only sums can be added up from parts; `b`");
+    refuse_loop("for i in 0..N { let t = a + x[m, i]; a = b; b = t; }",
+                "only sums can be added up from parts; `a`, which the loop carries, is more than a "
+                "sum");
+    refuse_loop("for i in 0..N { if x[0, i] > 0 { a += x[m, i]; } else { a = 0; } }",
+                "only sums can be added up from parts");
+    refuse_loop("for i in 0..N { a = 2 * a + x[m, i]; }", "only sums can be added up from parts");
+    refuse_loop("for i in 0..N { if i > 7 { break; } a += x[m, i]; }",
+                "a `break` may leave the loop");
+    refuse_loop("for r in 0..2 { for i in 0..N { a += x[m, i]; } }",
+                "the loop is in another loop or condition of its nest");
+    refuse_loop("for i in 0..N { a += x[m, i]; z[m, i] = 0; }",
+                "the loop, or what its nest does before it, writes to memory");
+    refuse_loop("for i in N..0 step -1 { a += x[m, i]; }",
+                "the loop's step is not a positive number");
+    refuse_loop("axis i in N; a += sum[i](x[m, i]);", "no loop walks `i`");
+    refuse(
+        "kernel k(x: f32[M, N]) -> (y: f32[N]) schedule { split(i) = 4; } {\n"
+        "    parallel n in tiles(N) { var a: f32 = 0; for i in 0..M { a += x[i, 0]; } y[n] = a; }\n"
+        "}%s\n",
+        "", "sm_80", "what the loop carries does not extend along `n`");
+}
