@@ -34,6 +34,12 @@ static void llvm_start(void) {
     NATIVE_CALL(FUSE_NATIVE_LLVM_TARGET, TargetMC);
     NATIVE_CALL(FUSE_NATIVE_LLVM_TARGET, AsmPrinter);
     NATIVE_CALL(FUSE_NATIVE_LLVM_TARGET, AsmParser);
+#ifdef FUSE_OTHER_LLVM_TARGET
+    NATIVE_CALL(FUSE_OTHER_LLVM_TARGET, TargetInfo);
+    NATIVE_CALL(FUSE_OTHER_LLVM_TARGET, Target);
+    NATIVE_CALL(FUSE_OTHER_LLVM_TARGET, TargetMC);
+    NATIVE_CALL(FUSE_OTHER_LLVM_TARGET, AsmPrinter);
+#endif
     // 32-bit pointers to shared memory: saves 64-bit arithmetic on every address of it.
     // Straight-line strength reduction is quadratic in the addresses of an unrolled tile: half of
     // all the time, for code that ptxas makes equally good without it.

@@ -8,7 +8,7 @@
 
 static const TargetDesc targets[] = {
 #define TARGET(NAME, MODELS, FAMILY, SM, LANES, WARPS, REGS, SHARED, VEC, LANE_FIRST, UNITS,       \
-               CP_ASYNC, TMA, LDMATRIX, STMATRIX, SMS)                                             \
+               CP_ASYNC, TMA, LDMATRIX, STMATRIX, SMS, TRIPLE, PROCESSOR)                          \
     {                                                                                              \
         .name = NAME,                                                                              \
         .models = MODELS,                                                                          \
@@ -26,6 +26,8 @@ static const TargetDesc targets[] = {
         .has_ldmatrix = LDMATRIX,                                                                  \
         .has_stmatrix = STMATRIX,                                                                  \
         .sms = SMS,                                                                                \
+        .triple = TRIPLE,                                                                          \
+        .processor = PROCESSOR,                                                                    \
     },
 #include "backend/targets.def"
 #undef TARGET

@@ -17,8 +17,10 @@ target_compile_options(fuse_llvm INTERFACE ${fuse_llvm_definitions})
 # The one name of this machine's back end, as the LLVMInitialize<NAME>* functions spell it.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   set(FUSE_NATIVE_LLVM_TARGET X86)
+  set(FUSE_OTHER_LLVM_TARGET AArch64)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64)$")
   set(FUSE_NATIVE_LLVM_TARGET AArch64)
+  set(FUSE_OTHER_LLVM_TARGET X86)
 else()
   message(FATAL_ERROR "fusec: no host back end for '${CMAKE_SYSTEM_PROCESSOR}' (X86 and AArch64 are known)")
 endif()
@@ -28,6 +30,11 @@ foreach(target NVPTX ${FUSE_NATIVE_LLVM_TARGET})
   endif()
 endforeach()
 target_compile_definitions(fuse_llvm INTERFACE FUSE_NATIVE_LLVM_TARGET=${FUSE_NATIVE_LLVM_TARGET})
+# Objects for the other kind of machine: where LLVM has it, and not in one binary with LLVM inside, which
+# is for the machine where it runs.
+if(FUSE_OTHER_LLVM_TARGET IN_LIST LLVM_TARGETS_TO_BUILD AND NOT FUSE_STATIC_LLVM)
+  target_compile_definitions(fuse_llvm INTERFACE FUSE_OTHER_LLVM_TARGET=${FUSE_OTHER_LLVM_TARGET})
+endif()
 
 if(FUSE_STATIC_LLVM)
   if(NOT TARGET zstd::libzstd_shared)

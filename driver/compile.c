@@ -229,6 +229,14 @@ static bool check_fits_emit(FuseResult *r) {
     return false;
 }
 
+// Source for `cpu` that runs at once is compiled for this very machine; text of the IR has its
+// tiles and vectors already.
+static void choose_machine(FuseResult *r, bool is_ir) {
+    bool is_any = r->target->family == TARGET_CPU && !r->target->triple;
+    if (is_any && !is_ir && r->options.emit == FUSE_EMIT_HOST)
+        r->target = host_target_of_machine();
+}
+
 static bool compile_steps(FuseResult *r, const char *text, size_t len) {
     const FuseOptions *o = &r->options;
     r->target = target_find(o->target ? o->target : default_target);
@@ -241,6 +249,7 @@ static bool compile_steps(FuseResult *r, const char *text, size_t len) {
     if (!emit_fits_target(r) || !check_fits_emit(r))
         return false;
     bool is_ir = text_is_ir(text, len);
+    choose_machine(r, is_ir);
     if (!(is_ir ? read_ir(r, text, len) : read_source(r, text, len)))
         return false;
     if (o->emit == FUSE_EMIT_AST) {

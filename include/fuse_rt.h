@@ -112,7 +112,7 @@ typedef struct FuseRtDeviceOptions {
 
 // Opens a device by name:
 //   "cuda", "cuda:1"      a GPU
-//   "cpu"                 this machine
+//   "cpu"                 this machine; "cpu:x86-64-v3": as if it had no more than that
 //   "sim", "sim:sm_80"    the simulator of a GPU's schedule on the host (without a name: sm_90a)
 //   "eval"                the reference evaluator: slow, obviously right
 // FUSE_RT_NO_DEVICE when there is none; FUSE_RT_INVALID_ARGUMENT for a name of no such form.
@@ -120,7 +120,7 @@ FUSE_RT_API FuseRtStatus fuse_rt_device_open(const char *name, const FuseRtDevic
                                              FuseDevice **out);
 FUSE_RT_API void fuse_rt_device_close(FuseDevice *device);             // NULL is allowed
 FUSE_RT_API const char *fuse_rt_device_name(const FuseDevice *device); // "cuda:0"
-// The compiler target that source is compiled for: "sm_90a", "cpu", "sim-sm_90a".
+// The compiler target that source is compiled for: "sm_90a", "cpu", "cpu-x86-64-v3", "sim-sm_90a".
 FUSE_RT_API const char *fuse_rt_device_target(const FuseDevice *device);
 // Where its tensors live: kDLCUDA and the number of the GPU, or kDLCPU.
 FUSE_RT_API DLDevice fuse_rt_device_dlpack(const FuseDevice *device);

@@ -19,8 +19,8 @@ enum {                          // matrix units that `dot` may use
 };
 
 typedef struct TargetDesc {
-    const char *name;   // sm_80, sm_90a, cpu, sim-sm_80, ...
-    const char *models; // sim: the architecture that it simulates; else its own name
+    const char *name;   // sm_80, sm_90a, cpu, cpu-aarch64, sim-sm_80, ...
+    const char *models; // sim: the architecture that it simulates; cpu-*: cpu; else its own name
     TargetFamily family;
     int sm;           // 80, 90, ...; 0 on the host
     int lanes;        // lanes of a warp; cpu: f32 lanes of a vector
@@ -31,7 +31,8 @@ typedef struct TargetDesc {
     bool lane_first;  // registers come after lanes along the contiguous axis
     uint32_t units;   // UNIT_x
     bool has_cp_async, has_tma, has_ldmatrix, has_stmatrix;
-    int sms; // programs that fit at once, for cost models
+    int sms;                        // programs that fit at once, for cost models
+    const char *triple, *processor; // cpu: the machine, as LLVM names it; NULL: this one
 } TargetDesc;
 
 // NULL when there is no such target. `target_at(i)` lists them, NULL at the end.

@@ -380,7 +380,7 @@ class _Owner:
 
 
 class Device(_Owner):
-    """A device by name: "cuda", "cuda:1", "cpu", "sim", "sim:sm_80", "eval".
+    """A device by name: "cuda", "cuda:1", "cpu", "cpu:x86-64-v3", "sim", "sim:sm_80", "eval".
 
     threads: of "cpu", 0 for one per core; seed: of "sim", picks the interleaving of warps, and of "eval",
     the order of iterations (0: as written).

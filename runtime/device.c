@@ -163,29 +163,31 @@ static FuseRtStatus open_cuda(const char *name, const FuseRtDeviceOptions *optio
     return status == FUSE_RT_OK ? device_open_cuda(&driver, (int)ordinal, options, out) : status;
 }
 
-static const char *known_sim_target(int i) {
-    static const char *const names[] = {"sim-sm_80", "sim-sm_90a"};
+static const char *known_host_target(int i) {
+    static const char *const names[] = {"cpu-x86-64",  "cpu-x86-64-v3", "cpu-x86-64-v4",
+                                        "cpu-aarch64", "sim-sm_80",     "sim-sm_90a"};
     return i < (int)(sizeof names / sizeof *names) ? names[i] : NULL;
 }
 
-static FuseRtStatus open_sim(const char *name, const FuseRtDeviceOptions *options,
-                             FuseDevice **out) {
+// "sim:sm_80" is the target "sim-sm_80", "cpu:aarch64" is "cpu-aarch64".
+static FuseRtStatus open_named(DeviceKind kind, const char *name,
+                               const FuseRtDeviceOptions *options, FuseDevice **out) {
     const char *(*targets)(int) =
-        options && options->compiler ? options->compiler->target_at : known_sim_target;
-    char known[128] = "";
+        options && options->compiler ? options->compiler->target_at : known_host_target;
+    char prefix[] = {name[0], name[1], name[2], '-', 0}, known[128] = "";
     size_t used = 0;
     for (int i = 0; targets(i); i++) {
-        if (strncmp(targets(i), "sim-", 4) != 0)
+        if (strncmp(targets(i), prefix, 4) != 0)
             continue;
         const char *target = targets(i) + 4;
         if (strcmp(target, name + 4) == 0)
-            return open_host(DEVICE_SIM, name, target, options, out);
+            return open_host(kind, name, kind == DEVICE_SIM ? target : targets(i), options, out);
         if (used < sizeof known)
             used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "",
                                      target);
     }
-    return rt_fail(FUSE_RT_INVALID_ARGUMENT, "`%s`: there is no simulator of `%s`; there are %s",
-                   name, name + 4, known);
+    return rt_fail(FUSE_RT_INVALID_ARGUMENT, "`%s`: there is no %s `%s`; there are %s", name,
+                   kind == DEVICE_SIM ? "simulator of" : "processor", name + 4, known);
 }
 
 FuseRtStatus fuse_rt_device_open(const char *name, const FuseRtDeviceOptions *options,
@@ -202,7 +204,9 @@ FuseRtStatus fuse_rt_device_open(const char *name, const FuseRtDeviceOptions *op
     if (strcmp(name, "sim") == 0)
         return open_host(DEVICE_SIM, name, default_sim_target, options, out);
     if (strncmp(name, "sim:", 4) == 0)
-        return open_sim(name, options, out);
+        return open_named(DEVICE_SIM, name, options, out);
+    if (strncmp(name, "cpu:", 4) == 0)
+        return open_named(DEVICE_CPU, name, options, out);
     return rt_fail(FUSE_RT_INVALID_ARGUMENT,
                    "`%s` is no device; devices are cuda, cuda:1, cpu, sim, sim:sm_80, eval", name);
 }

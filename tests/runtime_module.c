@@ -27,6 +27,9 @@ Test(runtime_module, device_names) {
                 "`cuda:` does not name a GPU; write cuda:0");
     EXPECT_FAIL(fuse_rt_device_open("sim:sm_1", NULL, &d), FUSE_RT_INVALID_ARGUMENT,
                 "`sim:sm_1`: there is no simulator of `sm_1`; there are sm_80, sm_90a");
+    EXPECT_FAIL(fuse_rt_device_open("cpu:z80", NULL, &d), FUSE_RT_INVALID_ARGUMENT,
+                "`cpu:z80`: there is no processor `z80`; there are x86-64, x86-64-v3, x86-64-v4, "
+                "aarch64");
     EXPECT_FAIL(fuse_rt_device_open("sim:", NULL, &d), FUSE_RT_INVALID_ARGUMENT,
                 "`sim:`: there is no simulator of ``; there are sm_80, sm_90a");
     EXPECT_FAIL(fuse_rt_device_open(NULL, NULL, &d), FUSE_RT_INVALID_ARGUMENT,
@@ -34,8 +37,9 @@ Test(runtime_module, device_names) {
     struct {
         const char *name, *target;
     } hosts[] = {
-        {"cpu", "cpu"}, {"sim", "sim-sm_90a"}, {"sim:sm_80", "sim-sm_80"}, {"eval", "cpu"}};
-    for (int i = 0; i < 4; i++) {
+        {"cpu", "cpu"},        {"cpu:x86-64-v3", "cpu-x86-64-v3"}, {"cpu:aarch64", "cpu-aarch64"},
+        {"sim", "sim-sm_90a"}, {"sim:sm_80", "sim-sm_80"},         {"eval", "cpu"}};
+    for (int i = 0; i < 6; i++) {
         EXPECT_OK(fuse_rt_device_open(hosts[i].name, NULL, &d));
         cr_expect_str_eq(fuse_rt_device_name(d), hosts[i].name);
         cr_expect_str_eq(fuse_rt_device_target(d), hosts[i].target);

@@ -57,7 +57,7 @@ static ExitCode read_source(Run *run) {
 // The runtime's name of the device, from --device and --target.
 static ExitCode choose_device(Run *run) {
     const char *device = opts_value(run->opts, OPT_DEVICE), *target = run->options.fuse.target;
-    bool is_cpu = target && strcmp(target, "cpu") == 0;
+    bool is_cpu = target && (strcmp(target, "cpu") == 0 || strncmp(target, "cpu-", 4) == 0);
     bool is_sim = target && strncmp(target, "sim-", 4) == 0;
     if (!device && opts_has(run->opts, OPT_CHECK))
         device = "eval";
@@ -73,9 +73,10 @@ static ExitCode choose_device(Run *run) {
         tool_fail(&run->error, "target %s does not run on device %s", target, device);
         return EXIT_USAGE;
     }
-    bool named = target && strcmp(device, "sim") == 0;
+    bool named = target && (strcmp(device, "sim") == 0 || strcmp(device, "cpu") == 0) &&
+                 strcmp(target, "cpu") != 0;
     snprintf(run->device_name, sizeof run->device_name, "%s%s%s", device, named ? ":" : "",
-             named ? target + (is_sim ? 4 : 0) : "");
+             named ? target + (is_sim || is_cpu ? 4 : 0) : "");
     return EXIT_OK;
 }
 

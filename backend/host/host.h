@@ -12,6 +12,9 @@
 
 typedef struct HostModule HostModule;
 
+// The row of the table that fits this machine best; what the device `cpu` compiles source for.
+const TargetDesc *host_target_of_machine(void);
+
 // NULL when an error was added to `diags`. `arena` and options->sources must outlive the module,
 // which host_module_free ends. options: opt_level, debug, fast_math, sources, message; `emit` and
 // `native` are set here.

@@ -38,6 +38,10 @@ static inline bool host_is_sim(const Target *t) {
     return t->desc->family == TARGET_SIM;
 }
 
+// --- the machine (host_machine.c) ---
+// NULL after target_fail.
+LLVMTargetMachineRef host_machine_new(Target *t, bool optimise);
+
 // --- types and constants (host_value.c) ---
 LLVMTypeRef host_vector(Target *t, LLVMTypeRef element);
 LLVMTypeRef host_lanes_int(Target *t, int bits); // <L x i#bits>

@@ -11,38 +11,11 @@
 
 // --- module ------------------------------------------------------------------------------------
 
-// Code for this very machine where it runs at once, else for what most machines have.
-static LLVMTargetMachineRef machine_new(Target *t, bool optimise) {
-    char *triple = LLVMGetDefaultTargetTriple(), *error = NULL;
-    LLVMTargetRef target = NULL;
-    LLVMTargetMachineRef machine = NULL;
-    bool native = host_is_sim(t) || t->options->native;
-    char *cpu = native ? LLVMGetHostCPUName() : NULL;
-    char *features = native ? LLVMGetHostCPUFeatures() : NULL;
-    bool x86 = strstr(triple, "x86_64") != NULL;
-    if (LLVMGetTargetFromTriple(triple, &target, &error) == 0) {
-        LLVMCodeGenOptLevel level = optimise ? LLVMCodeGenLevelDefault : LLVMCodeGenLevelNone;
-        machine = LLVMCreateTargetMachine(target, triple,
-                                          native ? cpu
-                                          : x86  ? "x86-64-v3"
-                                                 : "generic",
-                                          native ? features : "", level, LLVMRelocPIC,
-                                          LLVMCodeModelDefault);
-    }
-    if (!machine)
-        target_fail(t, "no code generator for %s: %s", triple, error ? error : "unknown");
-    LLVMDisposeMessage(triple);
-    LLVMDisposeMessage(error);
-    LLVMDisposeMessage(cpu);
-    LLVMDisposeMessage(features);
-    return machine;
-}
-
 static bool host_module_begin(Target *t) {
     backend_llvm_start();
     HostState *s = ARENA_NEW(t->arena, HostState);
     t->state = s;
-    s->machine = machine_new(t, !host_is_sim(t) && t->options->opt_level > 0);
+    s->machine = host_machine_new(t, !host_is_sim(t) && t->options->opt_level > 0);
     if (!s->machine)
         return false;
     if (!t->module)
@@ -84,7 +57,7 @@ static bool size_check(Target *t) {
     s->is_large = size > LARGE;
     if (s->is_large && t->options->opt_level > 0) {
         LLVMDisposeTargetMachine(s->machine);
-        s->machine = machine_new(t, false);
+        s->machine = host_machine_new(t, false);
     }
     return s->machine != NULL;
 }
