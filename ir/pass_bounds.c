@@ -74,6 +74,32 @@ static bool arg_is_inside(const Value *v, const Value *extent) {
     return false;
 }
 
+// %v = kind %a, %b; NULL where it is something else.
+static const Op *binary_of(const Value *v, OpKind kind) {
+    return v->kind == VALUE_OP && v->def->kind == kind && v->def->nin == 2 ? v->def : NULL;
+}
+
+static bool is_begin_of(const Value *v, const Axis *a) {
+    return v->kind == VALUE_OP && v->def->kind == OP_BEGIN && v->def->axes[0] == a;
+}
+
+// The number of a tile, begin a / size of cdiv(hi, size), and a place in one, a - begin a of size.
+static bool tile_index_is_inside(const Bounds *b, const Value *v, const Value *extent) {
+    const Op *in_tile = binary_of(v, OP_SUB), *tile = binary_of(v, OP_DIV);
+    if (in_tile && in_tile->in[0]->kind == VALUE_IOTA) {
+        const Axis *a = in_tile->in[0]->axis;
+        return is_begin_of(in_tile->in[1], a) && value_is_const(extent) && a->size > 0 &&
+               a->size <= extent->u.i;
+    }
+    if (!tile || tile->in[0]->kind != VALUE_OP || tile->in[0]->def->kind != OP_BEGIN)
+        return false;
+    const Axis *a = tile->in[0]->def->axes[0];
+    const AxisWindow *w = &b->window[a->id];
+    const Op *count = binary_of(extent, OP_CDIV);
+    return count && w->binder && count->in[0] == w->hi && starts_at_or_after_0(w->lo) &&
+           value_is_int(tile->in[1], a->size) && value_is_int(count->in[1], a->size);
+}
+
 static bool index_is_inside(const Bounds *b, const Value *v, const Mem *t, int dim) {
     const Value *extent = t->dim[dim];
     if (t->opt)
@@ -82,6 +108,8 @@ static bool index_is_inside(const Bounds *b, const Value *v, const Mem *t, int d
         return value_is_const(extent) && v->u.i >= 0 && v->u.i < extent->u.i;
     if (v->kind == VALUE_ARG)
         return arg_is_inside(v, extent);
+    if (v->kind == VALUE_OP)
+        return tile_index_is_inside(b, v, extent);
     if (v->kind != VALUE_IOTA)
         return false;
     const Axis *a = v->axis;

@@ -6,10 +6,11 @@
 // Sizes come from, in order: the source (tiles(K, 128), a schedule clause), the target's heuristics
 // below.
 //
-// Heuristics. Products: tiles of 128 x 128 x 32 on the matrix unit, 64 x 64 x 16 without one, one
-// row by columns of vectors on the CPU. Everything else: a program handles about 128 threads x 4
-// vectors, along the contiguous axis first; a held row takes as many warps as leave each thread 8
-// to 32 elements.
+// Heuristics. Products: tiles of 128 x 128 x 32 on the matrix unit, 64 x 64 x 16 without one; on
+// the CPU two vectors of columns by as many rows as fill half of the registers. Everything else: a
+// program handles about 128 threads x 4 vectors, along the contiguous axis first; a held row takes
+// as many warps as leave each thread 8 to 32 elements.
+#include "ir/nest.h"
 #include "ir/remark.h"
 #include "ir/schedule.h"
 
@@ -104,7 +105,10 @@ static bool kernel_has_vectors(const Kernel *k) {
 // Several products in a nest hold several accumulators: narrower tiles.
 static DotSizes dot_sizes(const TargetDesc *t, const Kernel *k, const Op *dot, int ndots) {
     if (t->family == TARGET_CPU)
-        return (DotSizes){.rows = 4, .cols = 2 * (uint32_t)t->lanes, .along = 16, .warps = 1};
+        return (DotSizes){.rows = ndots > 1 ? 4 : (uint32_t)t->max_regs / 4,
+                          .cols = 2 * (uint32_t)t->lanes,
+                          .along = 1,
+                          .warps = 1};
     DotUnit unit;
     uint32_t side = ndots > 1 ? 32 : 64;
     DotSizes s = {.rows = side, .cols = side, .along = 16, .warps = 4};

@@ -55,7 +55,8 @@ Test(schedule, order) {
 
 Test(schedule, persistent) {
     check_tile("persistent = true;", "sm_80", "for %t in %pid..%mul", NULL);
-    check_tile("persistent = true;", "cpu", "sms {entry = \"k_v0__0\"}", NULL);
+    check_tile("persistent = true;", "cpu", "sms {entry = \"k_v0__1\"}",
+               NULL); // 0 copies w into panels
     check_tile("persistent = false;", "sm_80", NULL, "sms");
     check(product, "persistent = true;", "sm_80", FUSE_EMIT_PTX,
           "//!   %sms = sms {entry = ", NULL);
