@@ -12,9 +12,20 @@ enum {
     SECTOR_BYTES = 32, // what memory moves at least
 };
 
-static bool wants_notes(const Lower *l, Span span) {
+// A place is named once, however often the passes have copied it.
+static bool is_told(const Diags *diags, DiagId id, Span span) {
+    for (uint32_t i = 0; i < diags_count(diags); i++) {
+        const Diag *d = diags_at(diags, i);
+        Span at = diag_span(d);
+        if (diag_id(d) == id && at.begin == span.begin && at.end == span.end)
+            return true;
+    }
+    return false;
+}
+
+static bool wants_note(const Lower *l, DiagId id, Span span) {
     return l->t->desc->family != TARGET_CPU && kernel_is_most_special(l->kernel) &&
-           !span_is_none(span);
+           !span_is_none(span) && !is_told(l->t->diags, id, span);
 }
 
 // Several threads hold the same element, as of a bias: little is read.
@@ -74,8 +85,9 @@ static const char *why_narrow(const Lower *l, const TileAccess *a, const IndexDi
 void lower_note_access(Lower *l, const Op *op, const TileAccess *a) {
     bool plain = (op->kind == OP_LOAD || op->kind == OP_STORE) && a->mem->kind == MEM_PARAM;
     int inner = a->mem->inner;
-    if (!plain || inner < 0 || a->packed || !a->layout || !wants_notes(l, op->span) ||
-        layout_registers(a->layout) < 2 || is_replicated(a->layout))
+    if (!plain || inner < 0 || a->packed || !a->layout ||
+        !wants_note(l, DIAG_NARROW_ACCESS, op->span) || layout_registers(a->layout) < 2 ||
+        is_replicated(a->layout))
         return;
     const char *why = why_narrow(l, a, &a->dim[inner]);
     if (!why)
@@ -89,7 +101,7 @@ void lower_note_access(Lower *l, const Op *op, const TileAccess *a) {
 }
 
 void lower_note_conversion(Lower *l, const Op *op) {
-    if (l->loop_depth > 0 && wants_notes(l, op->span))
+    if (l->loop_depth > 0 && wants_note(l, DIAG_LAYOUT_CONVERSION, op->span))
         diag_add(l->t->diags, DIAG_LAYOUT_CONVERSION, op->span,
                  "each pass of the loop moves this tile through shared memory: what follows needs "
                  "its elements in other threads");

@@ -17,6 +17,7 @@ typedef struct Assign {
     LayoutTable *table;
     Nest nest;
     int warps;
+    AxisSet chained; // rows of products whose results are operands of others
     bool changed, failed;
 } Assign;
 
@@ -84,6 +85,28 @@ static void split_warps(uint32_t warps, uint32_t rows, uint32_t cols, uint32_t m
     }
 }
 
+// A product that reaches `v` through elementwise ops, or NULL.
+static const Op *product_behind(const Value *v, int depth) {
+    if (v->kind != VALUE_OP || v->type.axes.n == 0 || depth == 0)
+        return NULL;
+    if (v->def->kind == OP_DOT)
+        return v->def;
+    const Op *found = NULL;
+    for (int i = 0; i < v->def->nin && !found && op_has(v->def->kind, TRAIT_ELEMENTWISE); i++)
+        found = product_behind(v->def->in[i], depth - 1);
+    return found;
+}
+
+// Where a product's rows are another's result (the second product of attention), each warp takes
+// whole rows of both: what one gives the other stays in its threads.
+static void find_chained(void *user, Op *op) {
+    enum { CHAIN_DEPTH = 12 };
+    Assign *a = user;
+    const Op *from = op->kind == OP_DOT ? product_behind(op->in[0], CHAIN_DEPTH) : NULL;
+    if (from && axes_equal(dot_axes(from).rows, dot_axes(op).rows))
+        a->chained = dot_axes(op).rows;
+}
+
 typedef struct DotLayouts {
     const Layout *a, *b, *c;
     const char *unit;
@@ -112,7 +135,7 @@ static FmaSplit fma_split(const TargetDesc *t, uint32_t rows, uint32_t cols) {
 // Fragments of the unit. A tile with fewer rows than the unit has is computed transposed: the
 // second operand's columns become the unit's rows.
 static DotLayouts unit_layouts(Assign *as, const DotUnit *unit, DotTile *tile, uint32_t m,
-                               uint32_t n) {
+                               uint32_t n, bool chained) {
     DotLayouts l = {.unit = unit->name, .swapped = m < unit->rows && n >= unit->rows};
     DotTile t = *tile;
     if (l.swapped) {
@@ -124,7 +147,8 @@ static DotLayouts unit_layouts(Assign *as, const DotUnit *unit, DotTile *tile, u
     uint32_t rows = l.swapped ? n : m, cols = l.swapped ? m : n;
     if (rows < unit->rows || cols < 8)
         return (DotLayouts){0};
-    split_warps((uint32_t)as->warps, rows, cols, unit->rows, 8, &t.warps_rows, &t.warps_cols);
+    split_warps((uint32_t)as->warps, rows, chained && !l.swapped ? 1 : cols, unit->rows, 8,
+                &t.warps_rows, &t.warps_cols);
     const Layout *a = layout_mma_a(as->table, unit->unit, &t),
                  *b = layout_mma_b(as->table, unit->unit, &t);
     l.a = l.swapped ? b : a;
@@ -146,7 +170,8 @@ static DotLayouts dot_layouts(Assign *as, const Op *dot) {
     DotLayouts l = {0};
     DotUnit unit;
     if (dot_unit(as->ctx->target, dot, k, &unit)) {
-        l = unit_layouts(as, &unit, &tile, m, n);
+        bool chained = m / unit.rows >= (uint32_t)as->warps && axes_equal(d.rows, as->chained);
+        l = unit_layouts(as, &unit, &tile, m, n, chained);
         if (l.a && l.b && l.c)
             return l;
     }
@@ -716,6 +741,7 @@ static bool nest_layouts(PassCtx *ctx, Kernel *k, Op *par) {
     a.warps = a.warps ? a.warps : 1;
     Region *body = par->region[0];
     ir_walk(body, widen_op, &a);
+    ir_walk(body, find_chained, &a);
     ir_walk(body, anchor_dot, &a);
     ir_walk(body, give_buffer, &a);
     ir_walk(body, need_buffer, &a);

@@ -191,7 +191,9 @@ Test(explain, notes_of_exchanges) {
           (FuseOptions){.stop_after = "fuse"},
           "k.fk:3:16: perf[through-memory]: `cast.2` goes from launch to launch through memory, as "
           "f16[M, N]: the loop of the product that uses it would compute it again\n");
-    check("kernel k(q: f16[S, 64], x: f16[L, 64], v: f16[L, 128]) -> (o: f32[S, 128]) {\n"
+    // 32 rows are two warps' rows: the others share them, column by column.
+    check("kernel k(q: f16[S, 64], x: f16[L, 64], v: f16[L, 128]) -> (o: f32[S, 128]) schedule { i "
+          "= 32; } {\n"
           "    parallel i in tiles(S) {\n"
           "        axis d in 64, e in 128;\n"
           "        var acc: f32[i, e] = 0;\n"
