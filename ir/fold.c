@@ -120,3 +120,71 @@ void scan_tile(Builder *b, IrMap *map, Op *scan, Value *lo, Value *const *prefix
     for (int i = 0; i < n; i++)
         ir_map_value(map, scan->res[i], ir_cast(b, scan->res[i]->type.dtype, out[i], NULL));
 }
+
+// --- a scan along several axes ---
+
+static Value *row_before(Builder *b, Axis *rows, Value *v, Value *fill) {
+    Value *at = ir_binary(b, OP_SUB, rows->iota, ir_index(b->kernel, 1), NULL);
+    return ir_take(b, v, 1, &rows, &at, fill, NULL);
+}
+
+static Op *along_others(Builder *b, const Op *op, Value *const *v, IrMap *map) {
+    Op *inner = ir_clone(b, op, map);
+    inner->naxes = op->naxes - 1;
+    for (int i = 0; i < inner->naxes; i++)
+        inner->axes[i] = op->axes[1 + i];
+    for (int i = 0; v && i < op->nin; i++)
+        inner->in[i] = v[i];
+    return inner;
+}
+
+// Of what the rows give, one element for each.
+static Op *along_first(Builder *b, const Op *op, Value *const *v, IrMap *none) {
+    Op *outer = ir_clone(b, op, none);
+    outer->naxes = 1;
+    for (int i = 0; i < op->nin; i++)
+        outer->in[i] = v[i];
+    for (int i = 0; i < op->nres; i++)
+        outer->res[i]->type = v[i]->type;
+    return outer;
+}
+
+Op *scan_peel(Kernel *k, Arena *scratch, Op *op) {
+    Builder b = ir_builder_before(k, op);
+    b.span = op->span;
+    Axis *rows = op->axes[0];
+    AxisSet others = axes_none();
+    for (int i = 1; i < op->naxes; i++)
+        axes_add(&others, op->axes[i]->id);
+    Value *total[FOLD_VALUES_MAX], *before[FOLD_VALUES_MAX], *out[FOLD_VALUES_MAX];
+    IrMap none = ir_map_new(scratch, k), none2 = ir_map_new(scratch, k);
+    IrMap map = ir_map_new(scratch, k);
+    Op *inner;
+    if (op->kind == OP_SCAN) {
+        DType wide = carry_dtype(op, op->res[0]->type.dtype);
+        Value *x = ir_cast(&b, wide, op->in[0], NULL);
+        total[0] = ir_reduce(&b, scan_kind(op), x, others, NULL);
+        Op *outer = along_first(&b, op, total, &none2);
+        inner = along_others(&b, op, &x, &none);
+        inner->res[0]->type.dtype = wide;
+        Value *nothing = reduce_identity(k, scan_kind(op), wide);
+        before[0] = row_before(&b, rows, outer->res[0], nothing);
+        out[0] = ir_binary(&b, reduce_combine(scan_kind(op)), before[0], inner->res[0], NULL);
+        out[0] = ir_cast(&b, op->res[0]->type.dtype, out[0], NULL);
+    } else {
+        inner = along_others(&b, op, NULL, &none);
+        last_elements(&b, op->nres, inner->res, inner->naxes, inner->axes, total);
+        Op *outer = along_first(&b, op, total, &none2);
+        for (int i = 0; i < op->nres; i++)
+            before[i] = row_before(&b, rows, outer->res[i], NULL);
+        ir_inline_function(&b, scratch, op, before, inner->res, out);
+        Value *behind = ir_cmp(&b, CMP_GT, rows->iota, ir_begin(&b, rows), NULL);
+        for (int i = 0; i < op->nres; i++)
+            out[i] = ir_select(&b, behind, out[i], inner->res[i], NULL);
+    }
+    for (int i = 0; i < op->nres; i++)
+        ir_map_value(&map, op->res[i], out[i]);
+    ir_op_unlink(op);
+    ir_substitute(k->body, &map);
+    return inner;
+}

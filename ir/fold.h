@@ -9,6 +9,11 @@ bool op_is_scan(const Op *op);
 // are combined in lexicographic order, so the last axes go first. All uses are rewritten.
 void fold_split(Kernel *k, Arena *scratch, Op *op, int at);
 
+// A scan along more than one axis: its first axis alone, then the others, in the op's place; gives
+// the scan along these. The prefix of a row is what the rows before it give together:
+//   scan[a, n] %x => %t = reduce[n] %x; %u = scan[a] %t; %p = take %u, a = a - 1; %p + scan[n] %x
+Op *scan_peel(Kernel *k, Arena *scratch, Op *op);
+
 // --- a scan over the tiles of its slowest axis, one after another ---
 
 // What a loop over the tiles carries: all that came before, op->nres values.

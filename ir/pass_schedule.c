@@ -338,6 +338,12 @@ static int schedule_streamed(PassCtx *ctx, Kernel *k, Op *par, const Nest *n) {
     return cpu ? 1 : ELEMENTWISE_THREADS / t->lanes;
 }
 
+// The contiguous axis is whole and not held.
+static bool streams_rows(const Kernel *k, const Nest *n) {
+    return n->contiguous >= 0 && axes_has(n->whole, (uint16_t)n->contiguous) &&
+           k->axis[n->contiguous]->size == 0;
+}
+
 // --- loops over tiles written by hand, without products ---
 
 typedef struct TileLoops {
@@ -484,7 +490,7 @@ static bool nest_sizes(PassCtx *ctx, Kernel *k, Op *par) {
         accumulators = p.accumulators;
     } else if (n.whole.n == 0 && has_tile_loop(par->region[0])) {
         warps = schedule_loops(ctx, k, par, &n, held_elements(k, &n));
-    } else if (n.whole.n > 0 && held_elements(k, &n) <= 1) {
+    } else if (n.whole.n > 0 && (held_elements(k, &n) <= 1 || streams_rows(k, &n))) {
         warps = schedule_streamed(ctx, k, par, &n);
     } else if (held_elements(k, &n) > 1) {
         warps = schedule_rows(ctx, k, par, &n, held_elements(k, &n));

@@ -453,7 +453,36 @@ static void split_folds(Stream *s) {
     }
 }
 
+// A scan whose slowest axis is another one, as far as that is one here.
+static void split_scans(Stream *s) {
+    for (Op *op = s->region->first, *next; op; op = next) {
+        next = op->next;
+        if (!op_is_scan(op) || !op_reduces(op, s->whole))
+            continue;
+        while (op->axes[0] != s->whole)
+            op = scan_peel(s->k, s->ctx->scratch, op);
+    }
+}
+
+// The window of an axis that nothing binds is all of it.
+static void whole_ends(Stream *s) {
+    const Axis *a = s->whole;
+    Value *lo = a->is_dim || !a->lo ? ir_index(s->k, 0) : a->lo;
+    Value *hi = a->is_dim ? a->extent : a->hi;
+    IrMap map = ir_map_new(s->ctx->scratch, s->k);
+    for (Op *op = s->region->first, *next; op; op = next) {
+        next = op->next;
+        if ((op->kind != OP_BEGIN && op->kind != OP_END) || op->axes[0] != a)
+            continue;
+        ir_map_value(&map, op->res[0], op->kind == OP_BEGIN ? lo : hi);
+        ir_op_unlink(op);
+    }
+    ir_substitute(s->region, &map);
+}
+
 static bool region_stream(Stream *s) {
+    split_scans(s);
+    whole_ends(s);
     split_folds(s);
     if (stream_refuses(s))
         return false;
@@ -519,12 +548,39 @@ static bool all_streamed(Stream *s, Op *par) {
     return !left.op || !stream_unsupported(s, left.op, op_info(left.op->kind)->text);
 }
 
-// Of several axes across the contiguous one only the last has more than a row in registers.
+typedef struct Others {
+    const Kernel *k;
+    const Axis *axis;
+    uint64_t elements; // of the largest tile along it, without it
+} Others;
+
+static void find_others(void *user, Op *op) {
+    Others *o = user;
+    for (int i = 0; i < op->nres; i++) {
+        AxisSet axes = op->res[i]->type.axes;
+        if (!axes_has(axes, o->axis->id))
+            continue;
+        uint64_t n = tile_elements(o->k, axes_minus(axes, axes_of(o->axis)));
+        o->elements = n > o->elements ? n : o->elements;
+    }
+}
+
+// Of several axes across the contiguous one only the last has more than a row in registers. A tile
+// becomes smaller where it has other axes that are long.
 static uint32_t streamed_tile(const PassCtx *ctx, const Kernel *k, const Nest *n, int i) {
+    enum { PER_THREAD = 32 };
     for (int j = i + 1; j < n->whole.n && n->whole.id[i] != n->contiguous; j++)
         if (k->axis[n->whole.id[j]]->size == 0 && n->whole.id[j] != n->contiguous)
             return 1;
-    return stream_tile(ctx->target, n, k->axis[n->whole.id[i]]);
+    const Axis *a = k->axis[n->whole.id[i]];
+    uint32_t tile = stream_tile(ctx->target, n, a), least = (uint32_t)ctx->target->lanes;
+    int64_t warps = op_attr_int(n->op, ATTR_warps);
+    uint64_t most = PER_THREAD * (uint64_t)ctx->target->lanes * (uint64_t)(warps ? warps : 1);
+    Others o = {.k = k, .axis = a, .elements = 1};
+    ir_walk(n->op->region[0], find_others, &o);
+    while (tile > least && tile * o.elements > most)
+        tile /= 2;
+    return tile;
 }
 
 static bool nest_stream(PassCtx *ctx, Kernel *k, Op *par) {

@@ -38,6 +38,7 @@ typedef struct Whole {
     uint32_t live;   // live_words along the whole axes, the most of all nests
     AxisSet columns; // not contiguous in some nest: never held where the extent is dynamic
     AxisSet sorted;  // dynamic and always held
+    AxisSet product; // operands of products are along it
 } Whole;
 
 static bool axis_const_extent(const Axis *a, int64_t *n) {
@@ -112,8 +113,19 @@ static bool known_at_launch(const Kernel *k, const Value *v) {
     return v->kind != VALUE_ARG || !v->region;
 }
 
+// Axes of products, whose tiles are small; and those that a scan walks behind another axis: each
+// row of a tile needs the totals of the rows before it.
+static void note_op_axes(void *user, Op *op) {
+    Whole *w = user;
+    for (int i = 0; i < op->nin && op->kind == OP_DOT; i++)
+        axes_union(w->product, op->in[i]->type.axes, &w->product);
+    for (int i = 1; i < op->naxes && op_is_scan(op); i++)
+        axes_add(&w->columns, op->axes[i]->id);
+}
+
 static bool nest_whole(PassCtx *ctx, Kernel *k, Op *par) {
     Whole *w = ctx->user; // set by kernel_whole for the time of its walk
+    ir_walk(par->region[0], note_op_axes, w);
     Nest n = nest_of(par);
     w->words = n.words > w->words ? n.words : w->words;
     uint32_t live = live_words(ctx->scratch, k, par->region[0], n.whole);
@@ -325,7 +337,7 @@ static void guard_held(Kernel *k, const Builder *head, AxisSet axes, uint32_t bo
 // Held bounds by target: what the registers of a program hold (GPU); a few vectors (CPU, where
 // streaming is as good).
 // What a fold or scan combines takes as many registers more.
-static int held_bounds(const TargetDesc *t, uint32_t words, uint32_t live,
+static int held_bounds(const TargetDesc *t, uint32_t words, uint32_t live, bool product,
                        uint32_t bounds[HELD_MAX]) {
     if (t->family == TARGET_CPU)
         return 0;
@@ -336,7 +348,7 @@ static int held_bounds(const TargetDesc *t, uint32_t words, uint32_t live,
         bounds[n] = rows[n];
         n++;
     }
-    return n;
+    return product ? 1 : n;
 }
 
 // The last variant of a kernel that sorts: a launch with more elements fails and says why.
@@ -407,7 +419,8 @@ static int variant_plans(const TargetDesc *t, const Whole *w, Plan *plans) {
         plans[n - 1].last = true;
         return n;
     }
-    int nheld = w->dynamic.n > 0 ? held_bounds(t, w->words, w->live, bounds) : 0;
+    bool product = axes_intersect(w->dynamic, w->product).n > 0;
+    int nheld = w->dynamic.n > 0 ? held_bounds(t, w->words, w->live, product, bounds) : 0;
     for (int i = 0; i < nheld; i++)
         plans[n++] = (Plan){.vectors = true, .held = bounds[i]};
     plans[n++] = (Plan){.vectors = true};
