@@ -330,7 +330,8 @@ void lower_take(Lower *l, const Op *op) {
     Value *res = op->res[0];
     TakePlan p = take_plan(op);
     if (!p.from || p.from->nrep > 0 || (p.to && p.to->nrep > 0)) {
-        target_fail(t, "a take from this tile");
+        target_fail(t, p.from ? "a take from a tile whose size is not a power of two"
+                              : "a take from this tile");
         return;
     }
     Tile *tile = lower_result(l, res);

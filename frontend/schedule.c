@@ -162,6 +162,7 @@ enum {
     WARPS_MOST = 32,
     STAGES_MOST = 16,
     TILE_MOST = 1 << 20,
+    ODD_MOST = 7,
     SPLIT_MOST = 1024,
     UNROLL_MOST = 16,
     CLUSTER_MOST = 8 /* on every GPU that has clusters */
@@ -190,7 +191,8 @@ static const char *number_problem(Fe *fe, const AstEntry *e, int64_t n) {
         return n > STAGES_MOST ? "there are at most 16 stages" : NULL;
     if (n > TILE_MOST)
         return arena_printf(fe->arena, "a tile has at most %d elements along an axis", TILE_MOST);
-    return is_pow2(n) ? NULL : "a tile size is a power of two";
+    return n / (n & -n) <= ODD_MOST ? NULL
+                                    : "a tile size is a power of two, or 3, 5 or 7 times one";
 }
 
 static bool is_generic(const Decl *decl, Str name) {

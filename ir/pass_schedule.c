@@ -47,15 +47,19 @@ static uint32_t clamp_size(const Axis *a, uint32_t size) {
 }
 
 // A size that the source or a schedule clause gave wins over `size`. On the CPU a tile is unrolled
-// into vectors: a clause, most often written for a GPU, may make it smaller there, not larger.
-// An axis that nothing binds has one tile, all of it: its size is pass variants' or pass stream's.
+// into vectors: a clause, most often written for a GPU, may make it smaller there, not larger, and
+// by a power of two. An axis that nothing binds has one tile, all of it: its size is pass variants'
+// or pass stream's.
 static void axis_set_size_at_least(PassCtx *ctx, Kernel *k, Axis *a, uint32_t size,
                                    uint32_t least) {
     if (a->size != 0 || a->is_dim || a->hi)
         return;
     const ScheduleEntry *e = schedule_find_axis(ctx, k, a);
-    uint32_t given = e && e->value > 0 ? pow2_ceil((uint64_t)e->value) : 0;
-    bool taken = given > 0 && (ctx->target->family != TARGET_CPU || given < size);
+    bool cpu = ctx->target->family == TARGET_CPU;
+    uint32_t given = !e || e->value <= 0 ? 0
+                     : cpu               ? pow2_floor((uint64_t)e->value)
+                                         : (uint32_t)e->value;
+    bool taken = given > 0 && (!cpu || given < size);
     uint32_t fits = clamp_size(a, size);
     a->size = taken ? given : fits < least ? least : fits;
 }

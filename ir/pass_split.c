@@ -412,7 +412,7 @@ static int64_t unit_of(Split *s, const Binder *b) {
         return b->axis->size;
     const ScheduleEntry *e = schedule_find_axis(s->ctx, s->k, b->axis);
     if (e && e->value > 0)
-        return pow2_ceil((uint64_t)e->value);
+        return e->value;
     return has_product(s->loop->region[0], false) ? PRODUCT_UNIT
                                                   : OTHER_UNIT; // of most targets' tiles
 }

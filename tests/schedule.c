@@ -111,6 +111,15 @@ Test(schedule, split) {
     check_tile("split(K) = 4;", "sm_80", "axis n.1 of N by 512", NULL);
 }
 
+Test(schedule, sizes) {
+    static const char rows[] =
+        "kernel k(x: f32[M, N]) -> (y: f32[M, N]) schedule { n = 96; %s } {\n"
+        "    parallel m in 0..M, n in tiles(N) { y[m, n] = 2 * x[m, n]; }\n"
+        "}\n";
+    check(rows, "", "sm_80", FUSE_EMIT_TILE, "axis n of N by 96", NULL);
+    check(rows, "", "cpu", FUSE_EMIT_TILE, "axis n of N by 64", NULL);
+}
+
 #define ROWS "kernel k(x: f32[M, N]) -> (y: f32[M], z: f32[M, N]) schedule { split(i) = 4; } {\n"
 #define NEST                                                                                       \
     ROWS "    parallel m in tiles(M) {\n        var a: f32[m] = 0, b: f32[m] = 0;\n        %s\n"
