@@ -206,6 +206,14 @@ void lower_note_conversion(Lower *l, const Op *op); // through shared memory
 // --- lower_dot.c ---
 void lower_dot(Lower *l, const Op *op);
 
+// --- lower_late.c: what computes a value is moved to the end of the block, in front of its first
+// user ---
+typedef struct Late Late;
+// What there is in the block may be moved, where its order is free; loads of global memory if
+// `far`.
+Late *late_begin(Lower *l, bool far);
+void late_move(const Late *late, Lane x);
+
 // --- lower_shared.c ---
 // Registers of `regs` in a buffer of layout `buffer` at byte offset `base`: all of them, in the
 // widest vectors.

@@ -353,6 +353,16 @@ static Lane *converted(Lower *l, const Value *v, DType to) {
     return x;
 }
 
+// Loads of global memory are issued together, for their latency, unless that many values leave no
+// registers.
+static bool holds_too_much(const Op *op) {
+    enum { REGISTERS_MOST = 160 };
+    int n = 0;
+    for (int i = 0; i < op->nin; i++)
+        n += type_registers(op->in[i]->type) * (int)dtype_bits(op->res[0]->type.dtype) / 32;
+    return n > REGISTERS_MOST;
+}
+
 static void lower_fma(Lower *l, const Op *op) {
     Target *t = l->t;
     const Value *a = op->in[0], *b = op->in[1];
@@ -380,9 +390,12 @@ static void lower_fma(Lower *l, const Op *op) {
     Lane *ra = converted(l, a, dtype), *rb = converted(l, b, dtype);
     Tile *tile = lower_result(l, res);
     Lane *acc = accumulator(l, op);
+    Late *late = late_begin(l, holds_too_much(op));
     for (uint32_t r = 0; r < layout_registers(full) && !t->failed; r++) {
         uint32_t c = layout_slice_register(full, lc, r);
         Lane x = ra[layout_slice_register(full, la, r)], y = rb[layout_slice_register(full, lb, r)];
+        late_move(late, x);
+        late_move(late, y);
         acc[c] = t->ops->arith(t, OP_FMA, 0, dtype, 0, (Lane[]){x, y, acc[c]});
     }
     for (int r = 0; r < tile->n; r++)

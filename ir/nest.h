@@ -43,8 +43,8 @@ uint32_t stream_tile(const TargetDesc *target, const Nest *nest, const Axis *axi
 // Elements of a tile over these axes; an axis without a size counts as 1.
 uint64_t tile_elements(const Kernel *k, AxisSet axes);
 
-// 32-bit registers that the tiles of a region ask for, for each element along the axes
-// (pressure.c); at least 1.
+// 32-bit registers that the tiles of a region ask for (pressure.c); at least 1. For each element
+// along the axes; without axes, once tiles have layouts, of a thread.
 uint32_t live_words(Arena *scratch, const Kernel *k, const Region *r, AxisSet along);
 
 // What the axis that walks tiles of `whole` is called: its name in small letters.

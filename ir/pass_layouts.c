@@ -113,7 +113,8 @@ typedef struct DotLayouts {
     bool swapped; // the unit's rows are the second operand's
 } DotLayouts;
 
-static FmaSplit fma_split(const TargetDesc *t, uint32_t rows, uint32_t cols) {
+// Fewer elements for each thread where there would be none for some of the warps.
+static FmaSplit fma_split(const TargetDesc *t, uint32_t warps, uint32_t rows, uint32_t cols) {
     FmaSplit s = {.tm = 4, .tn = 4, .lanes_rows = 4, .lanes_cols = (uint32_t)t->lanes / 4};
     if (t->family == TARGET_CPU)
         return (FmaSplit){.tm = rows,
@@ -128,6 +129,13 @@ static FmaSplit fma_split(const TargetDesc *t, uint32_t rows, uint32_t cols) {
     while (s.lanes_rows > 1 && s.lanes_rows > rows) {
         s.lanes_rows /= 2;
         s.lanes_cols *= 2;
+    }
+    uint64_t most = (uint64_t)rows * cols / ((uint64_t)t->lanes * warps);
+    while (s.tm * s.tn > 1 && s.tm * s.tn > most) {
+        if (s.tm >= s.tn)
+            s.tm /= 2;
+        else
+            s.tn /= 2;
     }
     return s;
 }
@@ -180,9 +188,9 @@ static DotLayouts dot_layouts(Assign *as, const Op *dot) {
                   "this product does not use the matrix unit: its tile of %u x %u x %u is smaller "
                   "than the unit's",
                   m, n, k);
-    FmaSplit split = fma_split(as->ctx->target, m, n);
-    split_warps((uint32_t)as->warps, m, n, split.lanes_rows, split.lanes_cols, &tile.warps_rows,
-                &tile.warps_cols);
+    FmaSplit split = fma_split(as->ctx->target, (uint32_t)as->warps, m, n);
+    split_warps((uint32_t)as->warps, m, n, split.tm * split.lanes_rows, split.tn * split.lanes_cols,
+                &tile.warps_rows, &tile.warps_cols);
     l.c = layout_fma_c(as->table, &split, &tile);
     l.a = l.c ? layout_fma_a(as->table, l.c, &tile) : NULL;
     l.b = l.c ? layout_fma_b(as->table, l.c, &tile) : NULL;

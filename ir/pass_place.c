@@ -257,6 +257,18 @@ static int launches_before(const Region *r, const Op *until, bool *found) {
     return n;
 }
 
+// As many programs as the schedule wants on a multiprocessor, if a thread has the registers for it.
+static int resident(const Place *p) {
+    enum { REGISTERS = 1 << 16, ADDRESS_REGISTERS = 48 };
+    int n = (int)op_attr_int(p->par, ATTR_resident);
+    uint64_t threads = (uint64_t)(p->ctx->target->lanes * op_attr_int(p->par, ATTR_warps));
+    uint64_t registers =
+        ADDRESS_REGISTERS + live_words(p->ctx->scratch, p->k, p->par->region[0], axes_none());
+    while (n > 1 && registers * threads * (uint64_t)n > REGISTERS)
+        n /= 2;
+    return n;
+}
+
 static bool nest_place(PassCtx *ctx, Kernel *k, Op *par) {
     Place p = {.ctx = ctx, .k = k, .par = par};
     if (par->nbinders > BINDERS_MAX) {
@@ -277,7 +289,7 @@ static bool nest_place(PassCtx *ctx, Kernel *k, Op *par) {
     op_set_str(k, launch, ATTR_entry, entry);
     op_set_int(k, launch, ATTR_warps,
                op_attr_int(par, ATTR_warps) ? op_attr_int(par, ATTR_warps) : 1);
-    op_set_int(k, launch, ATTR_resident, op_attr_int(par, ATTR_resident));
+    op_set_int(k, launch, ATTR_resident, resident(&p));
     op_set_int(k, launch, ATTR_cluster, op_attr_int(par, ATTR_cluster));
     Value *t;
     Region *tile = tile_region(&p, launch, tiles, &t);

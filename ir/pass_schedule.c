@@ -114,13 +114,14 @@ static DotSizes dot_sizes(const TargetDesc *t, const Kernel *k, const Op *dot, i
                           .along = 1,
                           .warps = 1};
     DotUnit unit;
-    uint32_t side = ndots > 1 ? 32 : 64;
-    DotSizes s = {.rows = side, .cols = side, .along = 16, .warps = 4};
+    uint32_t side = ndots > 1 ? 32 : 64, fma_side = ndots > 2 ? 16 : side;
+    DotSizes s = {.rows = fma_side, .cols = fma_side, .along = 16, .warps = 4};
     if (!dot_unit(t, dot, ANY_K, &unit) || dot->in[0]->type.dtype == DT_F64)
         return s;
     unsigned bits = dtype_bits(dot->in[0]->type.dtype);
     if (kernel_has_vectors(k))
         return (DotSizes){.rows = 128, .cols = 2 * side, .along = bits == 8 ? 64 : 32, .warps = 4};
+    s.rows = s.cols = side;
     s.along = bits == 8 ? 64 : bits == 16 ? 32 : 16;
     return s;
 }
@@ -182,7 +183,7 @@ typedef struct DotPass {
     PassCtx *ctx;
     Kernel *k;
     int ndots;             // in the nest
-    uint64_t accumulators; // elements of all results
+    uint64_t accumulators; // elements of all results, and of operands that are gathered
 } DotPass;
 
 static void note_unit(PassCtx *ctx, const Kernel *k, const Op *dot) {
@@ -209,10 +210,43 @@ static void dot_set_sizes(void *user, Op *op) {
     axes_set_size(p->ctx, p->k, d.batch, 1, 1, -1);
 }
 
+// Elements of the loads of an operand that are not boxes, for each index that is computed: they go
+// into registers one by one, each with its own address. What another product has computed is that
+// one's accumulator.
+static uint64_t gathered(const Kernel *k, const Value *v, int depth) {
+    if (v->kind != VALUE_OP || v->type.axes.n == 0 || depth == 0)
+        return 0;
+    const Op *op = v->def;
+    if (op->kind == OP_LOAD) {
+        uint64_t computed = 0;
+        for (int i = 0; i < op->mem[0].nidx; i++) {
+            const Value *at = op->in[op->mem[0].first + i];
+            computed += at->type.axes.n > 0 && at->kind != VALUE_IOTA;
+        }
+        return computed * tile_elements(k, v->type.axes);
+    }
+    uint64_t most = 0;
+    for (int i = 0; i < op->nin && op_has(op->kind, TRAIT_ELEMENTWISE); i++) {
+        uint64_t n = gathered(k, op->in[i], depth - 1);
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+// An operand is in several threads: warps of one row share it, and without a matrix unit lanes do.
+// Without vectors there are more addresses.
 static void add_accumulators(void *user, Op *op) {
+    enum { DEPTH = 16, SHARED = 2, SHARED_FMA = 8 };
     DotPass *p = user;
-    if (op->kind == OP_DOT)
-        p->accumulators += tile_elements(p->k, op->res[0]->type.axes);
+    if (op->kind != OP_DOT)
+        return;
+    DotUnit unit;
+    bool vectors = kernel_has_vectors(p->k);
+    bool unit_does = dot_unit(p->ctx->target, op, ANY_K, &unit);
+    uint64_t shared = vectors ? SHARED : unit_does ? 2 * SHARED : SHARED_FMA;
+    p->accumulators += tile_elements(p->k, op->res[0]->type.axes);
+    for (int i = 0; i < 2; i++)
+        p->accumulators += gathered(p->k, op->in[i], DEPTH) * shared;
 }
 
 // --- elementwise, reductions ---
@@ -294,7 +328,7 @@ static uint64_t row_elements(uint32_t words) {
 // Rows up to ROW_OF_A_WARP elements: a warp holds one or more of them, if its registers do. Longer
 // ones: all warps share a row.
 static int schedule_rows(PassCtx *ctx, Kernel *k, Op *par, const Nest *n, uint64_t held) {
-    enum { WARP_ROW_REGISTERS = 96 };
+    enum { WARP_ROW_REGISTERS = 96, OTHER_REGISTERS = 28, REGISTERS = 1 << 16 };
     const TargetDesc *t = ctx->target;
     if (t->family == TARGET_CPU) {
         uint64_t elements = (uint64_t)t->lanes * CPU_TILE_VECTORS;
@@ -310,7 +344,25 @@ static int schedule_rows(PassCtx *ctx, Kernel *k, Op *par, const Nest *n, uint64
     }
     spread(ctx, k, par, n, 1, UINT32_MAX);
     uint64_t warps = held > per_warp ? pow2_floor(held / per_warp) : 1;
-    return (int)(warps > (uint64_t)t->max_warps ? (uint64_t)t->max_warps : warps);
+    if (warps > (uint64_t)t->max_warps)
+        warps = (uint64_t)t->max_warps;
+    // What each thread needs besides its elements counts more, the more threads there are.
+    while (warps > 1 && held * words + warps * (uint64_t)t->lanes * OTHER_REGISTERS > REGISTERS)
+        warps /= 2;
+    return (int)warps;
+}
+
+// Vectors of a thread: fewer where many tiles are live at once.
+static uint64_t vectors_per_thread(PassCtx *ctx, const Kernel *k, const Op *par, uint64_t vec) {
+    enum { WORDS_MOST = 128 };
+    AxisSet axes = axes_none();
+    for (int i = 0; i < par->nbinders; i++)
+        if (par->binder[i].axis)
+            (void)axes_add(&axes, par->binder[i].axis->id);
+    uint64_t words = live_words(ctx->scratch, k, par->region[0], axes), n = VECTORS_PER_THREAD;
+    while (n > 1 && n * vec * words > WORDS_MOST)
+        n /= 2;
+    return n;
 }
 
 static int schedule_elementwise(PassCtx *ctx, Kernel *k, Op *par, const Nest *n) {
@@ -322,7 +374,7 @@ static int schedule_elementwise(PassCtx *ctx, Kernel *k, Op *par, const Nest *n)
     }
     uint32_t row = (uint32_t)(ELEMENTWISE_THREADS * vec);
     bool flat = par->nbinders == 1;
-    spread(ctx, k, par, n, (uint64_t)row * VECTORS_PER_THREAD, flat ? UINT32_MAX : row);
+    spread(ctx, k, par, n, row * vectors_per_thread(ctx, k, par, vec), flat ? UINT32_MAX : row);
     return ELEMENTWISE_THREADS / t->lanes;
 }
 

@@ -26,6 +26,7 @@ typedef struct Staging {
     int nload;
     Op *load[COPIES_MAX];
     bool async;
+    bool unit; // some product that they are for uses the matrix unit
     int rings; // of the nest: they share the program's shared memory
 } Staging;
 
@@ -76,6 +77,8 @@ static void find_loads(Staging *s) {
     uint8_t *other = ARENA_ARRAY(s->ctx->scratch, uint8_t, (size_t)s->k->nvalue + 1);
     for (Op *op = s->loop->region[0]->last; op; op = op->prev) {
         bool feeding = op->nres == 1 && feeds[op->res[0]->id], is_dot = op->kind == OP_DOT;
+        DotUnit unit;
+        s->unit |= is_dot && dot_unit(s->ctx->target, op, ANY_K, &unit);
         bool only = feeding && !other[op->res[0]->id] && op_has(op->kind, TRAIT_ELEMENTWISE);
         if (op->kind == OP_LOAD && feeding && !other[op->res[0]->id] && load_varies(s->loop, op) &&
             load_is_box(op) && s->nload < COPIES_MAX)
@@ -148,6 +151,26 @@ static void remark_staged(const Staging *s, int stages, const Op *slow) {
                   why_plain(ctx, s->k, slow));
 }
 
+static bool op_uses(const Op *op, const Value *v) {
+    for (int i = 0; i < op->nin; i++)
+        if (op->in[i] == v)
+            return true;
+    for (int i = 0; i < op->nregion; i++)
+        for (const Op *in = op->region[i]->first; in; in = in->next)
+            if (op_uses(in, v))
+                return true;
+    return false;
+}
+
+static Op *first_user(const Region *r, const Value *v) {
+    Op *op = r->first;
+    while (op && !op_uses(op, v))
+        op = op->next;
+    return op;
+}
+
+// Without a matrix unit each thread holds all of a product's operands along the contraction: they
+// are read where they are used first.
 static void stage_loop(Staging *s) {
     int stages = stages_of(s);
     const Op *slow = NULL;
@@ -175,6 +198,9 @@ static void stage_loop(Staging *s) {
     for (int i = 0; i < s->nload; i++) {
         Value *in[1] = {pos};
         MemRef mem[1] = {{.mem = bufs[i], .first = 0, .nidx = 0, .pos = 0}};
+        Op *user = s->unit ? NULL : first_user(loop->region[0], s->load[i]->res[0]);
+        if (user)
+            b = ir_builder_before(s->k, user);
         b.span = s->load[i]->span;
         const char *name = s->load[i]->res[0]->name;
         Op *get = ir_build(&b, &(OpInit){.kind = OP_GET,

@@ -136,6 +136,32 @@ Test(backend_ptx, matrix_product_with_cp_async) {
     arena_free(arena);
 }
 
+// 16 x 32 x 64 in one warp: a thread's operands are 512 elements, more than it has registers.
+static const char fma_product[] =
+    "tir placed sm_80\n"
+    "layout #c = reg(n:1, n:2, m:1, m:2) lane(n:4, n:8, n:16, m:4, m:8) warp()\n"
+    "layout #a = reg(k:1, k:2, k:4, k:8, k:16, k:32, m:1, m:2) lane(0, 0, 0, m:4, m:8) warp()\n"
+    "layout #b = reg(k:1, k:2, k:4, k:8, k:16, k:32, n:1, n:2) lane(n:4, n:8, n:16, 0, 0) warp()\n"
+    "kernel f(in @x: f32[16, 64] {align = 16, inner = 1}, in @w: f32[32, 64] {align = 16, inner = "
+    "1}, out @y: f32[16, 32] {align = 16, inner = 1}) {\n"
+    "  axis m in 0..16 by 16; axis n in 0..32 by 32; axis k in 0..64 by 64\n"
+    "  launch %pid in 0..1 args(; @x, @w, @y) {entry = \"f_0\", warps = 1} {\n"
+    "    %xv = load @x[m, k] : f32[m, k]#a; %wv = load @w[n, k] : f32[n, k]#b\n"
+    "    %d = dot[k] %xv, %wv {unit = fma, rows = [m], cols = [n]} : f32[m, n]#c\n"
+    "    store @y[m, n], %d {det = [m, n]}\n"
+    "  }\n"
+    "}\n";
+
+Test(backend_ptx, operands_of_multiply_adds_are_loaded_late) {
+    Emitted e = emit_ptx(fma_product, "sm_80");
+    cr_expect(count_of(e.text, "fma.rn.f32") == 16 * 64, "%d", count_of(e.text, "fma.rn.f32"));
+    const char *fma = strstr(e.text, "fma.rn.f32");
+    cr_assert(fma);
+    cr_expect(count_of(fma, "ld.global") > 8 * count_of(e.text, "ld.global") / 10, "%s", e.text);
+    no_spills(assemble(&e, "sm_80"));
+    arena_free(e.arena);
+}
+
 // Every elementwise op of floats on one element a thread; ptxas takes all of it.
 static const char functions_head[] =
     "tir placed sm_90a\n"
