@@ -1,6 +1,6 @@
 """Times kernels of examples/ on a GPU beside their peers in torch; writes a table and JSON.
 
-usage: bench.py [--only axpy,softmax,linear,launch,compile] [--quick]
+usage: bench.py [--only axpy,softmax,rows,linear,attention,launch,compile] [--quick]
 
 Method. Every candidate is captured as a CUDA graph of about 3 ms that walks over buffer sets which are larger
 than the L2 cache together. A measurement is a burst: 60 ms of rest, one replay, a second replay that is timed;
@@ -252,6 +252,82 @@ def bench_linear(device, quick):
             record(kernel="linear_gelu", dtype=NAMES[dtype], shape=[m, n, k], ms=times, flop=flop)
 
 
+def bench_attention(device, quick):
+    """The forward pass of examples/attention.fk beside torch's flash attention; 4 B H S L D FLOP, half if causal."""
+    shapes = [(4, 16, 4096, 128)] if quick else [(16, 16, 1024, 128), (4, 16, 4096, 128), (4, 16, 4096, 64)]
+    for b, h, s, d in shapes:
+        for causal in (False, True):
+            path = os.path.join(EXAMPLES, "attention.fk")
+            defines = {"T": "bf16", "D": d, "causal": str(causal).lower()}
+            kernel = device.module_from_file(
+                path, defines=defines, kernel="attention", no_perf_notes=True
+            ).kernel()
+            q, k, v, o = (torch.randn(b, h, s, d, device="cuda", dtype=torch.bfloat16) for _ in range(4))
+            o.fill_(math.nan)
+            launch = kernel.prepare(q=q, k=k, v=v, scale=d**-0.5, o=o, lse=None)
+            launch()
+            want = F.scaled_dot_product_attention(q.float(), k.float(), v.float(), is_causal=causal)
+            if not agree("attention", o, want, 2.0**-6):
+                continue
+            del want
+            times = measure(
+                {
+                    "fuse attention": [launch],
+                    "torch attention": [
+                        lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+                    ],
+                }
+            )
+            flop = 4 * b * h * s * s * d // (2 if causal else 1)
+            name = f"attention bf16 {b}x{h}x{s}x{d}{', causal' if causal else ''}"
+            table(name, times, "TFLOP/s", flop / 1e3, ["torch attention"])
+            record(
+                kernel="attention", dtype="bf16", shape=[b, h, s, d], causal=causal, ms=times, flop=flop
+            )
+
+
+def bench_rows(device, _quick):
+    """Reductions over rows: layernorm, rmsnorm with residual, cross entropy."""
+    dtype, m, n = torch.bfloat16, 16384, 4096
+    x, r, y, z = (torch.randn(m, n, device="cuda", dtype=dtype) for _ in range(4))
+    w, b = (torch.randn(n, device="cuda", dtype=dtype) for _ in range(2))
+    ids, loss = torch.randint(0, n, (m,), device="cuda"), torch.empty(m, device="cuda")
+    norm = kernel_of(device, "layernorm.fk", "layernorm", dtype)
+    rms = kernel_of(device, "rmsnorm.fk", "rmsnorm_residual", dtype)
+    entropy = kernel_of(device, "cross_entropy.fk", "cross_entropy", dtype)
+    cases = [
+        (
+            "layernorm",
+            norm.prepare(x=x, w=w, b=b, eps=1e-5, y=y, mu=None, rs=None),
+            lambda: F.layer_norm(x, (n,), w, b, 1e-5),
+            y,
+            2,
+        ),
+        (
+            "rmsnorm and residual",
+            rms.prepare(x=x, res=r, w=w, eps=1e-5, y=y, h=z),
+            lambda: F.rms_norm(x + r, (n,), w, 1e-5),
+            y,
+            4,
+        ),
+        (
+            "cross entropy",
+            entropy.prepare(z=x, y=ids, loss=loss),
+            lambda: F.cross_entropy(x, ids, reduction="none"),
+            loss,
+            1,
+        ),
+    ]
+    for name, ours, peer, out, arrays in cases:
+        ours()
+        if not agree(name, out, peer(), 2.0**-5):
+            continue
+        times = measure({f"fuse {name}": [ours], f"torch {name}": [peer]})
+        size = arrays * m * n * dtype.itemsize
+        table(f"{name} bf16 {m}x{n}", times, "GB/s", size, [f"torch {name}"])
+        record(kernel=name, dtype="bf16", shape=[m, n], ms=times, bytes=size)
+
+
 # --- launches and compilation ------------------------------------------------------------------------
 
 EMPTY_PTX = b""".version 7.0
@@ -390,7 +466,9 @@ def bench_compile(device, _quick):
 PARTS = {
     "axpy": bench_axpy,
     "softmax": bench_softmax,
+    "rows": bench_rows,
     "linear": bench_linear,
+    "attention": bench_attention,
     "launch": bench_launch,
     "compile": bench_compile,
 }

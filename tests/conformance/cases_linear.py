@@ -149,7 +149,7 @@ def gemm_f64(a):
     return dict(y=B(y, (a.K + 4) * 2.0**-53 * 2 * size))
 
 
-@case(FK, "N C | 2 1 | 8 4 | 34 17 | 80 40", defines="C", a="T[N,N]", b="T[N,N]")
+@case(FK, "N C | 2 1 | 6 3 | 8 4 | 10 5 | 34 17 | 62 31 | 80 40 | 128 64", defines="C", a="T[N,N]", b="T[N,N]")
 def block_sums(s):
     c = s.C
     return dict(y=matmul((s.a[:c, :c] + s.a[c:, c:]).to(s.T), (s.b[:c, :c] + s.b[c:, c:]).to(s.T)))

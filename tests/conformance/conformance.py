@@ -118,7 +118,7 @@ class Run:
 
 
 def shapes_for(run, c, where):
-    at = list(enumerate(c.shapes))
+    at = list(enumerate(c.shapes + (c.more if run.full and where != "eval" else [])))
     if run.full or where == "eval":
         return at
     return sorted(at, key=lambda s: -size_of(s[1]))[:3]
@@ -294,19 +294,7 @@ def main():
     if options.devices:
         chosen = options.groups.split(",") if options.groups else groups()
         return sweep.Sweep(chosen, options.devices, options.patience, options.jobs, options.json).run()
-    import harness
-
-    chosen = options.group.split(",") if options.group else groups()
-    for group in chosen:
-        importlib.import_module("cases_" + group)
-    declared = declare_kernels(chosen)
-    cases = list(harness.CASES.values())
-    missing = set(declared) ^ {c.kernel for c in cases}
-    if missing:
-        print(f"kernels without a case, or cases without a kernel: {sorted(missing)}")
-        return 1
-    for c in cases:
-        c.generics = declared[c.kernel]
+    cases = load(options.group.split(",") if options.group else groups())
     if options.kernel:
         cases = [c for c in cases if c.name in options.kernel.split(",")]
     cases = [c for c in cases if c.name not in options.skip.split(",")]
@@ -317,6 +305,35 @@ def main():
     run_ptx(run, cases) if options.ptx else run_devices(run, cases)
     print(f"{len(cases)} kernels, {run.done} runs, {run.refused} refused as listed, {len(run.failures)} failures")
     return 1 if run.failures or not (run.done or options.skip) else 0
+
+
+def load(chosen):
+    """The cases of groups, each with its kernel's generic parameters."""
+    import harness
+
+    for group in chosen:
+        importlib.import_module("cases_" + group)
+    declared = declare_kernels(chosen)
+    cases = list(harness.CASES.values())
+    missing = set(declared) ^ {c.kernel for c in cases}
+    if missing:
+        sys.exit(f"kernels without a case, or cases without a kernel: {sorted(missing)}")
+    more = more_shapes()
+    for c in cases:
+        c.generics, c.more = declared[c.kernel], more.get(c.name, [])
+    return cases
+
+
+def more_shapes():
+    """Rows `kernel M=3 N=5` of more_shapes.txt."""
+    found = {}
+    with open(os.path.join(HERE, "more_shapes.txt")) as f:
+        for line in f:
+            name, *dims = line.split("#")[0].split() or [None]
+            if name:
+                pairs = (d.split("=") for d in dims)
+                found.setdefault(name, []).append({d: v == "True" if v in ("True", "False") else int(v) for d, v in pairs})
+    return found
 
 
 def declare_kernels(chosen):
