@@ -233,6 +233,17 @@ const ScheduleEntry *schedule_find_axis(const PassCtx *ctx, const Kernel *k, con
     return NULL;
 }
 
+Value *take_of_axis(Builder *b, const Op *take) {
+    const Value *v = take->in[0];
+    if (v->kind != VALUE_IOTA || take->naxes != 1 || take->axes[0] != v->axis)
+        return NULL;
+    Value *at = ir_cast(b, DT_INDEX, take->in[1], NULL);
+    Value *fill = take->has_else ? take->in[take->nin - 1] : ir_index(b->kernel, 0);
+    Value *above = ir_cmp(b, CMP_GE, at, ir_begin(b, v->axis), NULL);
+    Value *below = ir_cmp(b, CMP_LT, at, ir_end(b, v->axis), NULL);
+    return ir_select(b, ir_binary(b, OP_AND, above, below, NULL), at, fill, NULL);
+}
+
 static Value *integer_limit(Kernel *k, DType t, bool highest) {
     int bits = (int)dtype_bits(t);
     if (dtype_is_signed(t))

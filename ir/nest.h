@@ -60,6 +60,10 @@ const ScheduleEntry *schedule_find_axis(const PassCtx *ctx, const Kernel *k, con
 // "k" of "k.1", the second value or axis of the kernel that the source calls k.
 const char *written_name(Arena *arena, const char *name);
 
+// The value of a `take` of an axis itself along that axis: the index, where it lies in the window.
+// NULL: it takes from something else.
+Value *take_of_axis(Builder *b, const Op *take);
+
 // What a reduction over nothing gives.
 Value *reduce_identity(Kernel *k, ReduceKind kind, DType dtype);
 

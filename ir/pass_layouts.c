@@ -650,20 +650,14 @@ static void widen_sorted(Assign *a, Op *op) {
     op->in[0] = ir_select(&b, ir_inside_axis(&b, op->axes[0]), v, v, NULL);
 }
 
-// An axis indexed by itself is the index, where that lies in the window.
 static void widen_take(Assign *a, Op *op) {
-    Value *v = op->in[0], *at = op->in[1], *fill = ir_index(a->k, 0);
-    if (v->kind != VALUE_IOTA || op->naxes != 1 || op->axes[0] != v->axis)
-        return;
     Builder b = ir_builder_before(a->k, op);
     b.span = op->span;
-    at = ir_cast(&b, DT_INDEX, at, NULL);
-    Value *above = ir_cmp(&b, CMP_GE, at, ir_begin(&b, v->axis), NULL);
-    Value *below = ir_cmp(&b, CMP_LT, at, ir_end(&b, v->axis), NULL);
-    Value *inside = ir_binary(&b, OP_AND, above, below, NULL);
+    Value *index = take_of_axis(&b, op);
+    if (!index)
+        return;
     IrMap map = ir_map_new(a->ctx->scratch, a->k);
-    ir_map_value(&map, op->res[0],
-                 ir_select(&b, inside, at, op->has_else ? op->in[op->nin - 1] : fill, NULL));
+    ir_map_value(&map, op->res[0], index);
     ir_substitute(a->k->body, &map);
     ir_op_unlink(op);
 }

@@ -365,7 +365,7 @@ static bool reduces_behind(const Stream *s, const Op *op) {
 }
 
 // The access to `mem` that streaming would exchange with an earlier one.
-static const Op *exchanged_access(const Stream *s, const Mem *mem) {
+static Op *exchanged_access(const Stream *s, const Mem *mem) {
     for (Op *op = first_of(s); op != s->until; op = op->next) {
         Touch t = op_touch(op, mem);
         if (!t.reads && !t.writes)
@@ -541,6 +541,46 @@ static bool segments_stream(Stream *s, Region *region) {
     return region_stream(s);
 }
 
+// The first access in a segment that streaming would exchange with an earlier one.
+static Op *find_exchanged(Stream *s, Region *region) {
+    s->region = region;
+    s->after = NULL;
+    for (Op *op = region->first; op; op = op->next) {
+        bool splits = stream_splits(s->k, op, s->whole);
+        if (!splits && op->next)
+            continue;
+        s->until = splits || op->kind == OP_YIELD ? op : NULL;
+        find_levels(s);
+        for (int i = 0; i < s->k->nmem; i++) {
+            Op *found = exchanged_access(s, s->k->mem[i]);
+            if (found)
+                return found;
+        }
+        for (int i = 0; i < op->nregion && splits; i++) {
+            Op *found = find_exchanged(s, op->region[i]);
+            if (found)
+                return found;
+            s->region = region;
+        }
+        s->after = op;
+    }
+    return NULL;
+}
+
+// A border in front of each of them: it is in another segment then.
+static bool order_accesses(Stream *s, Op *par, Borders *borders) {
+    enum { BORDERS_MOST = 64 };
+    for (int i = 0; i < BORDERS_MOST; i++) {
+        Op *op = find_exchanged(s, par->region[0]);
+        if (!op)
+            break;
+        stream_border(s->ctx, s->k, borders, op);
+        if (!stream_separate(s->ctx, s->k, par, s->whole, borders))
+            return false;
+    }
+    return true;
+}
+
 // Nothing along the axis may be left: it would be held.
 static bool all_streamed(Stream *s, Op *par) {
     NestedUse left = {.axis = s->whole};
@@ -552,10 +592,13 @@ typedef struct Others {
     const Kernel *k;
     const Axis *axis;
     uint64_t elements; // of the largest tile along it, without it
+    bool derived;      // a load has an index that is computed from it
 } Others;
 
 static void find_others(void *user, Op *op) {
     Others *o = user;
+    for (int i = 0; i < op->nin && op->kind == OP_LOAD; i++)
+        o->derived |= op->in[i]->kind != VALUE_IOTA && axes_has(op->in[i]->type.axes, o->axis->id);
     for (int i = 0; i < op->nres; i++) {
         AxisSet axes = op->res[i]->type.axes;
         if (!axes_has(axes, o->axis->id))
@@ -568,16 +611,18 @@ static void find_others(void *user, Op *op) {
 // Of several axes across the contiguous one only the last has more than a row in registers. A tile
 // becomes smaller where it has other axes that are long.
 static uint32_t streamed_tile(const PassCtx *ctx, const Kernel *k, const Nest *n, int i) {
-    enum { PER_THREAD = 32 };
+    enum { PER_THREAD = 64 }; // addresses take registers, too
     for (int j = i + 1; j < n->whole.n && n->whole.id[i] != n->contiguous; j++)
         if (k->axis[n->whole.id[j]]->size == 0 && n->whole.id[j] != n->contiguous)
             return 1;
     const Axis *a = k->axis[n->whole.id[i]];
-    uint32_t tile = stream_tile(ctx->target, n, a), least = (uint32_t)ctx->target->lanes;
+    uint32_t tile = stream_tile(ctx->target, n, a);
+    uint32_t least = n->contiguous == a->id ? (uint32_t)ctx->target->lanes : 1;
     int64_t warps = op_attr_int(n->op, ATTR_warps);
-    uint64_t most = PER_THREAD * (uint64_t)ctx->target->lanes * (uint64_t)(warps ? warps : 1);
     Others o = {.k = k, .axis = a, .elements = 1};
     ir_walk(n->op->region[0], find_others, &o);
+    uint64_t most = (o.derived ? PER_THREAD / 2 : PER_THREAD) * (uint64_t)ctx->target->lanes *
+                    (uint64_t)(warps ? warps : 1);
     while (tile > least && tile * o.elements > most)
         tile /= 2;
     return tile;
@@ -590,9 +635,12 @@ static bool nest_stream(PassCtx *ctx, Kernel *k, Op *par) {
         if (a->size)
             continue; // held
         Stream s = {.ctx = ctx, .k = k, .whole = a, .tile = streamed_tile(ctx, k, &n, i)};
-        if (!stream_separate(ctx, k, par, a) || !segments_stream(&s, par->region[0]) ||
-            !all_streamed(&s, par))
+        Borders borders = {0};
+        if (!stream_separate(ctx, k, par, a, &borders) || !order_accesses(&s, par, &borders) ||
+            !segments_stream(&s, par->region[0]) || !all_streamed(&s, par))
             return false;
+        for (uint32_t j = 0; j < borders.len; j++)
+            ir_op_unlink(borders.data[j]);
         note_streamed(ctx, k, par, &s);
     }
     return true;

@@ -3,11 +3,16 @@
 #define FUSE_IR_STREAM_H
 
 #include "ir/pass.h"
+#include "lang/base/vec.h"
 
-// After it no value along the whole axis crosses the border of a region of the nest. False: an
-// error was reported.
-bool stream_separate(PassCtx *ctx, Kernel *k, Op *par, Axis *whole);
-// The op has regions, and something in them or of its results is along the axis.
+// Borders that the pass has put between segments of a region: barriers, for as long as it works.
+typedef VEC(Op *) Borders;
+void stream_border(PassCtx *ctx, Kernel *k, Borders *borders, Op *before);
+
+// After it no value along the whole axis crosses the border of a region of the nest, or one that
+// was put in, and none is indexed along it. False: an error was reported.
+bool stream_separate(PassCtx *ctx, Kernel *k, Op *par, Axis *whole, Borders *borders);
+// A border, or the op has regions, and something in them or of its results is along the axis.
 bool stream_splits(Kernel *k, Op *op, const Axis *whole);
 
 // --- reductions along an axis: reduce, fold, argreduce, dot (stream_reduce.c) ---

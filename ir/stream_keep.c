@@ -14,6 +14,12 @@
 //      %b } %r = load @s[.., N]; use %r
 //
 // Then each segment is streamed on its own.
+//
+// What is indexed along the axis lies in scratch memory, too; there is a border in front of the
+// first that needs all of it:
+//
+//   %c = scan.sum[N] %x; %t = take %c, N = %p
+//   => %c = scan.sum[N] %x; store @s[.., N], %c; barrier; %t = load @s[.., %p]
 #include "ir/stream.h"
 
 #include "ir/nest.h"
@@ -215,6 +221,8 @@ static bool has_body(const Op *op) {
 
 static bool splits(const Keep *s, Op *op) {
     Find f = {.s = s};
+    if (op->kind == OP_BARRIER)
+        return true;
     if (!has_body(op))
         return false;
     find_use(&f, op);
@@ -302,6 +310,19 @@ typedef struct Segment {
     Op *first; // copies go in front of it
 } Segment;
 
+// The number of its scratch memory, made where it has none.
+static uint32_t keep_value(Keep *s, Value *v) {
+    uint32_t id = v->id;
+    tables_grow(s, id);
+    if (!s->kept[id] && v->kind == VALUE_OP) {
+        uint32_t number = scratch_new(s, v, v->def->span);
+        s->kept[id] = number;
+        if (number)
+            scratch_store(s, number, v->def->parent, v->def->next, v, v->def->span);
+    }
+    return s->kept[id];
+}
+
 // `v` for an op of the segment.
 static Value *value_in(Keep *s, const Segment *g, Value *v, Span span) {
     if (!is_along(s, v) || v->kind == VALUE_IOTA || v->kind == VALUE_CONST)
@@ -325,13 +346,7 @@ static Value *value_in(Keep *s, const Segment *g, Value *v, Span span) {
             copy->in[i] = in[i];
         here = copy->res[0];
     } else {
-        if (!s->kept[id] && v->kind == VALUE_OP) {
-            uint32_t number = scratch_new(s, v, v->def->span);
-            s->kept[id] = number;
-            if (number)
-                scratch_store(s, number, v->def->parent, v->def->next, v, v->def->span);
-        }
-        if (!s->kept[id])
+        if (!keep_value(s, v))
             return v;
         here = scratch_load(s, s->kept[id], g->region, g->first, v, span);
     }
@@ -352,6 +367,100 @@ static Op *segment_first(const Keep *s, const Region *region) {
     return NULL;
 }
 
+// --- values that are indexed along the axis ---
+
+static bool takes_along(const Keep *s, const Op *op) {
+    for (int i = 0; i < op->naxes && op->kind == OP_TAKE; i++)
+        if (op->axes[i] == s->axis)
+            return true;
+    return false;
+}
+
+void stream_border(PassCtx *ctx, Kernel *k, Borders *borders, Op *before) {
+    Builder b = ir_builder_before(k, before);
+    b.span = before->span;
+    vec_push(ctx->scratch, borders, ir_build(&b, &(OpInit){.kind = OP_BARRIER}));
+}
+
+// A border in front of each take from a value that its own segment makes. True: there are takes.
+static bool takes_border(Keep *s, Region *region, Borders *borders) {
+    bool any = false;
+    s->segments++;
+    for (Op *op = region->first; op; op = op->next) {
+        for (int r = 0; r < op->nregion && has_body(op); r++)
+            any |= takes_border(s, op->region[r], borders);
+        for (int i = 0; i < op->nres; i++)
+            note_new(s, op->res[i]);
+        if (splits(s, op))
+            s->segments++;
+        if (!takes_along(s, op))
+            continue;
+        any = true;
+        if (op->in[0]->kind != VALUE_OP || s->segment[op->in[0]->id] != s->segments)
+            continue;
+        stream_border(s->ctx, s->k, borders, op);
+        s->segments++;
+        note_new(s, op->res[0]);
+    }
+    return any;
+}
+
+// The dim of scratch memory that an axis of a value has; -1: one per program, or its extent is not
+// the axis's.
+static int scratch_dim(const Keep *s, Type type, const Axis *a) {
+    int n = s->par->nbinders;
+    const Value *hi = a->is_dim ? a->extent : a->hi;
+    if (is_grid_axis(s, a->id) || !hi || !is_outside(s, hi) || (a->lo && !is_outside(s, a->lo)))
+        return -1;
+    for (int i = 0; i < type.axes.n; i++) {
+        if (type.axes.id[i] == a->id)
+            return n;
+        n += !is_grid_axis(s, type.axes.id[i]);
+    }
+    return -1;
+}
+
+static Value *load_taken(Keep *s, const Segment *g, Op *op, Builder *b) {
+    uint32_t number = keep_value(s, op->in[0]);
+    Value *index[RANK_MAX], *fill = op->has_else ? op->in[op->nin - 1] : NULL;
+    if (!number)
+        return NULL;
+    Scratch *c = &s->scratch.data[number - 1];
+    Value **all = scratch_index(s, c, g->region);
+    for (int i = 0; i < c->mem->rank; i++)
+        index[i] = all[i];
+    for (int i = 0; i < op->naxes; i++) {
+        const Axis *a = op->axes[i];
+        int dim = scratch_dim(s, c->type, a);
+        if (dim < 0) {
+            refuse(s, op->span, "it is indexed along another axis that a loop walks, too");
+            return NULL;
+        }
+        Value *at = ir_cast(b, DT_INDEX, value_in(s, g, op->in[1 + i], op->span), NULL);
+        index[dim] = sub(b, at, a->is_dim ? NULL : a->lo);
+    }
+    return ir_load(b, c->mem, index, fill ? value_in(s, g, fill, op->span) : NULL,
+                   op->res[0]->name);
+}
+
+static void take_load(Keep *s, const Segment *g, Op *op) {
+    Builder b = ir_builder_before(s->k, op);
+    b.span = op->span;
+    uint32_t first = s->k->nvalue;
+    Value *v = take_of_axis(&b, op);
+    if (!v)
+        v = load_taken(s, g, op, &b);
+    if (!v)
+        return;
+    for (Op *made = op->prev; made && made->nres > 0 && made->res[0]->id >= first;
+         made = made->prev)
+        note_new(s, made->res[0]);
+    IrMap map = ir_map_new(s->ctx->scratch, s->k);
+    ir_map_value(&map, op->res[0], v);
+    ir_substitute(s->k->body, &map);
+    ir_op_unlink(op);
+}
+
 static void region_separate(Keep *s, Region *region) {
     s->segments++;
     Segment g = {.region = region, .first = segment_first(s, region)};
@@ -362,6 +471,11 @@ static void region_separate(Keep *s, Region *region) {
                 region_separate(s, op->region[r]);
             s->segments++;
             g.first = next;
+            continue;
+        }
+        if (takes_along(s, op)) {
+            take_load(s, &g, op);
+            g.first = g.first == op ? next : g.first; // it is gone
             continue;
         }
         if (op->kind == OP_YIELD) // of carried values: they are in memory
@@ -462,16 +576,16 @@ static void results_drop(Keep *s, Region *region) {
     }
 }
 
-bool stream_separate(PassCtx *ctx, Kernel *k, Op *par, Axis *whole) {
+bool stream_separate(PassCtx *ctx, Kernel *k, Op *par, Axis *whole, Borders *borders) {
     Keep s = {.ctx = ctx, .k = k, .par = par, .axis = whole, .nvalue = k->nvalue + 1};
-    bool any = false;
+    s.kept = ARENA_ARRAY(ctx->scratch, uint32_t, s.nvalue);
+    s.segment = ARENA_ARRAY(ctx->scratch, uint32_t, s.nvalue);
+    s.again = ARENA_ARRAY(ctx->scratch, Value *, s.nvalue);
+    bool any = takes_border(&s, par->region[0], borders);
     for (Op *op = par->region[0]->first; op; op = op->next)
         any |= splits(&s, op);
     if (!any)
         return true;
-    s.kept = ARENA_ARRAY(ctx->scratch, uint32_t, s.nvalue);
-    s.segment = ARENA_ARRAY(ctx->scratch, uint32_t, s.nvalue);
-    s.again = ARENA_ARRAY(ctx->scratch, Value *, s.nvalue);
     s.written = ARENA_ARRAY(ctx->scratch, uint8_t, (size_t)k->nmem + 1);
     s.nmem = k->nmem;
     ir_walk(par->region[0], note_writes, &s);
