@@ -1,18 +1,23 @@
-// Pass whole: programs whose windows are full run a copy of a product's nest without masks.
+// Pass whole: full windows have a copy of their code without masks.
 //
-// In and out: stage scheduled, after bounds; the CPU only, where a mask in a product's loop costs
-// more than the product and its tiles are small. Of the nest's own windows alone: what loops in it
-// bind is left as it is.
+// In and out: stage scheduled, after bounds; the CPU only, where tiles are small and a mask costs
+// as much as the work, or a branch for each lane. What is copied: the body of a nest whose own
+// windows may be short; else its innermost loops over tiles. Bodies that are long as they are
+// stay alone.
 //
-//   parallel m in 0..%M { BODY }
-//   => parallel m in 0..%M { %b = begin m; %e = end m; %s = sub %e, %b; %f = cmp.eq %s, 8
-//        if %f { BODY without checks and guards of m } else { BODY } }
+//   for n in 0..%N carry (%c ..) { BODY; yield %v }
+//   => for n .. { %b = begin n; %e = end n; %s = sub %e, %b; %f = cmp.eq %s, 64
+//        %r = if %f { BODY without checks, guards and insides of n; yield %v } else { BODY; yield
+//        %v } yield %r }
 #include "ir/nest.h"
 
 typedef struct Whole {
     Kernel *k;
     AxisSet full;             // axes whose windows are known to be full
     const AxisWindow *window; // by axis id
+    IrMap map;                // of what is true there
+    int ops;
+    bool has_masks, is_long;
 } Whole;
 
 // Inside a full window of an axis that ends where the dim does.
@@ -47,49 +52,121 @@ static void drop_guards(const Whole *w, Op *op) {
         op_clear_attr(op, ATTR_guard);
 }
 
+static bool is_true(const Whole *w, const Op *op) {
+    return op->kind == OP_INSIDE && op->nmem == 0 && axes_has(w->full, op->axes[0]->id);
+}
+
 static void drop_masks(void *user, Op *op) {
-    const Whole *w = user;
+    Whole *w = user;
+    if (is_true(w, op))
+        ir_map_value(&w->map, op->res[0], ir_bool(w->k, true));
     if (op_attr(op, ATTR_check) && op->nmem > 0)
         drop_checks(w, op);
     if (op_attr(op, ATTR_guard))
         drop_guards(w, op);
 }
 
-// The windows of `par` that may be short, and whether all of them are full.
-static Value *full_windows(Builder *b, const Op *par, AxisSet *axes) {
+// --- is it worth it ---
+
+static void note_op(void *user, Op *op) {
+    Whole *w = user;
+    enum { OPS_MOST = 100 };
+    bool many = op->kind == OP_SCAN || op_has(op->kind, TRAIT_FUNCTION) || op->kind == OP_SORT ||
+                op->kind == OP_TOPK || op->kind == OP_TAKE || op->kind == OP_ARGREDUCE;
+    w->is_long |= many || ++w->ops > OPS_MOST;
+    const MemRef *m = op->nmem > 0 ? &op->mem[0] : NULL;
+    for (int i = 0; m && i < m->nidx; i++)
+        w->has_masks |=
+            op_attr_has_int(op, ATTR_check, i) && is_inside(w, op->in[m->first + i], m->mem, i);
+    w->has_masks |= is_true(w, op) || axes_intersect(op_attr_axes(op, ATTR_guard), w->full).n > 0;
+}
+
+// --- copies ---
+
+// The op's windows that may be short.
+static AxisSet short_windows(const Op *op) {
+    AxisSet axes = axes_none();
+    for (int i = 0; i < op->nbinders; i++)
+        if (op->binder[i].axis && op->binder[i].axis->size > 1)
+            axes_add(&axes, op->binder[i].axis->id);
+    return axes;
+}
+
+static Value *all_full(Builder *b, AxisSet axes) {
     Value *all = NULL;
-    for (int i = 0; i < par->nbinders; i++) {
-        Axis *a = par->binder[i].axis;
-        if (!a || a->size <= 1)
-            continue;
+    for (int i = 0; i < axes.n; i++) {
+        Axis *a = b->kernel->axis[axes.id[i]];
         Value *size = ir_binary(b, OP_SUB, ir_end(b, a), ir_begin(b, a), NULL);
         Value *full = ir_cmp(b, CMP_EQ, size, ir_index(b->kernel, a->size), NULL);
         all = all ? ir_binary(b, OP_AND, all, full, NULL) : full;
-        axes_add(axes, a->id);
     }
     return all;
 }
 
-static bool nest_whole_windows(PassCtx *ctx, Kernel *k, Op *par) {
-    if (nest_of(par).ndots == 0 || !par->region[0]->first)
-        return true;
-    Region *body = par->region[0];
-    Op *first = body->first, *last = body->last;
-    Whole w = {.k = k, .full = axes_none(), .window = ctx->user};
-    Builder b = ir_builder_at_end(k, body);
-    b.span = par->span;
-    Value *full = full_windows(&b, par, &w.full);
-    if (!full)
-        return true;
-    Op *choice = ir_if(&b, full, 0, NULL);
-    Builder in = ir_builder_at_end(k, choice->region[0]);
-    IrMap map = ir_map_new(ctx->scratch, k);
+// A yield of carried values stands in each copy; the region's own passes on what they give.
+static void body_copy(Whole *w, Arena *scratch, Region *body, Span span) {
+    Op *first = body->first, *last = body->last, *yield = region_yield(body);
+    int n = yield ? yield->nin : 0;
+    Type *types = ARENA_ARRAY(scratch, Type, (size_t)n + 1);
+    for (int i = 0; i < n; i++)
+        types[i] = yield->in[i]->type;
+    Builder b = ir_builder_at_end(w->k, body);
+    b.span = span;
+    Op *choice = ir_if(&b, all_full(&b, w->full), n, types);
+    if (yield)
+        ir_yield(&b, n, choice->res, NULL);
+    Builder in = ir_builder_at_end(w->k, choice->region[0]);
+    IrMap map = ir_map_new(scratch, w->k);
     for (Op *op = first, *next; op; op = next) {
         next = op == last ? NULL : op->next;
         ir_clone(&in, op, &map);
         ir_op_move_end(op, choice->region[1]);
     }
-    ir_walk(choice->region[0], drop_masks, &w);
+    w->map = ir_map_new(scratch, w->k);
+    ir_walk(choice->region[0], drop_masks, w);
+    ir_substitute(choice->region[0], &w->map);
+}
+
+// False: the region is left as it is.
+static bool region_whole(PassCtx *ctx, Kernel *k, Op *op) {
+    Region *body = op->region[0];
+    Op *yield = region_yield(body);
+    Whole w = {.k = k, .full = short_windows(op), .window = ctx->user};
+    if (w.full.n == 0 || !body->first || (yield && yield->has_stop))
+        return false;
+    ir_walk(body, note_op, &w);
+    if (!w.has_masks || w.is_long)
+        return false;
+    body_copy(&w, ctx->scratch, body, op->span);
+    return true;
+}
+
+static bool has_loop(const Region *r) {
+    for (const Op *op = r->first; op; op = op->next) {
+        if (op->kind == OP_FOR || op->kind == OP_WHILE)
+            return true;
+        for (int i = 0; i < op->nregion; i++)
+            if (has_loop(op->region[i]))
+                return true;
+    }
+    return false;
+}
+
+static void loops_whole(PassCtx *ctx, Kernel *k, Region *r) {
+    for (Op *op = r->first, *next; op; op = next) {
+        next = op->next;
+        if (op->kind == OP_FOR && !has_loop(op->region[0])) {
+            (void)region_whole(ctx, k, op);
+            continue;
+        }
+        for (int i = 0; i < op->nregion && !op_has(op->kind, TRAIT_FUNCTION); i++)
+            loops_whole(ctx, k, op->region[i]);
+    }
+}
+
+static bool nest_whole_windows(PassCtx *ctx, Kernel *k, Op *par) {
+    if (!region_whole(ctx, k, par) && nest_of(par).ndots == 0)
+        loops_whole(ctx, k, par->region[0]);
     return true;
 }
 

@@ -42,6 +42,11 @@ static inline bool host_is_sim(const Target *t) {
 // NULL after target_fail.
 LLVMTargetMachineRef host_machine_new(Target *t, bool optimise);
 
+// With its vectors come masked accesses of small elements and an instruction for ldexp.
+static inline bool host_has_avx512(const Target *t) {
+    return t->desc->family == TARGET_CPU && t->desc->vec_bytes == 64;
+}
+
 // --- types and constants (host_value.c) ---
 LLVMTypeRef host_vector(Target *t, LLVMTypeRef element);
 LLVMTypeRef host_lanes_int(Target *t, int bits); // <L x i#bits>

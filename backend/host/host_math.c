@@ -77,6 +77,13 @@ static V copysign_like(Math *m, V x, V sign) {
 
 // y * 2^n in two steps, so that subnormal results and 2^128 come out; n within -160..160.
 static V scale_f32(Math *m, V y, V n) {
+    if (host_has_avx512(m->t)) {
+        LLVMTypeRef types[2] = {m->f32, m->i32};
+        unsigned id = LLVMLookupIntrinsicID("llvm.ldexp", 10);
+        V f = LLVMGetIntrinsicDeclaration(m->t->module, id, types, 2);
+        LLVMTypeRef type = LLVMIntrinsicGetType(m->t->llvm, id, types, 2);
+        return LLVMBuildCall2(m->b, type, f, (V[]){y, n}, 2, "");
+    }
     V half = LLVMBuildAShr(m->b, n, whole(m, m->i32, 1), "");
     V rest = LLVMBuildSub(m->b, n, half, "");
     V part[2] = {half, rest};

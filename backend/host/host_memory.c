@@ -157,7 +157,11 @@ static V wide_mask(Target *t, V mask, int width) {
 }
 
 // Most machines have no masked access of 8 and 16-bit elements, only one branch a lane: where all
-// lanes are on, which is nearly always, the plain one is taken.
+// lanes are on, which is nearly always, the plain one is taken. AVX-512 has one.
+static bool has_masked(const Target *t, int bytes) {
+    return bytes >= 4 || host_has_avx512(t);
+}
+
 typedef struct WholeTest {
     LLVMBasicBlockRef whole, part, exit;
 } WholeTest;
@@ -256,7 +260,7 @@ static void load_whole(Target *t, const Access *access, const Place *p, V mask, 
 }
 
 static void load_contiguous(Target *t, const Access *access, const Place *p, V mask, V *out) {
-    if (!mask || p->bytes >= 4) {
+    if (!mask || has_masked(t, p->bytes)) {
         load_whole(t, access, p, mask, out);
         return;
     }
@@ -354,7 +358,7 @@ static void store_place(Target *t, const Access *access, const Place *p, V mask,
     V raw[64];
     for (int i = 0; i < access->width; i++)
         raw[i] = host_to_memory(t, access->dtype, in[i].v);
-    if (is_contiguous(p, access) && (!mask || p->bytes >= 4)) {
+    if (is_contiguous(p, access) && (!mask || has_masked(t, p->bytes))) {
         store_whole(t, access, p, mask, raw);
         return;
     }
