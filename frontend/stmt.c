@@ -77,6 +77,8 @@ static void stmt_var(Fe *fe, const VarItem *item) {
                        arena_printf(fe->arena, "`%s`", item->name.text));
     else
         v = val_settle(fe, v);
+    if (!item->type && fe->in_index && val_ok(v) && dtype_is_integer(val_dtype(v)))
+        v = val_with_axes(val_cast(fe, v, DT_INDEX, item->value->span), v.axes);
     ok = ok && val_ok(v);
     if (ok && item->type)
         ok = check_axes(fe, item->name.text, axes, v, item->value->span, item->name.span);

@@ -178,6 +178,16 @@ static Val reduce_value(Fe *fe, AtomicKind kind, Val v, AxisSet axes, Span span)
     return val_with_axes(ir_reduce(&fe->b, reduce, x.v, extra, NULL), axes_minus(x.axes, extra));
 }
 
+/* What the atomic takes. Sums of narrow integers are made wider and wrap as their parts would have,
+ * one after another. */
+static Val atomic_value(Fe *fe, const Tensor *t, AtomicKind kind, Val v, AxisSet axes, Span span) {
+    DType type = t->mem->dtype;
+    if (!dtype_is_integer(type) || dtype_bits(type) >= 32)
+        return write_value(fe, t, reduce_value(fe, kind, v, axes, span), span);
+    v = reduce_value(fe, kind, write_value(fe, t, v, span), axes, span);
+    return val_ok(v) ? val_with_axes(val_cast(fe, v, type, span), v.axes) : v;
+}
+
 /* `atomic.kind @t[index], values...`; the last value's axes are those of the index or fewer. */
 static Val build_atomic(Fe *fe, Tensor *t, AtomicKind kind, Value **index, AxisSet axes, int n,
                         const Val *values, Span span, bool result) {
@@ -255,7 +265,7 @@ Val stmt_atomic(Fe *fe, const Expr *target, AssignOp op, const Expr *value, Span
     Val v = expr_value(fe, value);
     if (!write_index(fe, t, target, index, &axes))
         return val_poison();
-    v = write_value(fe, t, reduce_value(fe, kind, v, axes, value->span), value->span);
+    v = atomic_value(fe, t, kind, v, axes, value->span);
     if (!val_ok(v) ||
         (kind == ATOMIC_XCHG && !check_value_axes(fe, t, v, axes, value->span, target->span)))
         return val_poison();

@@ -86,6 +86,12 @@ def atomic_bits_of_rows(a):
     return bitwise(a, np.repeat(a.at, a.D), a.x.ravel(), carrier(a.T))
 
 
+@case(FK, ROWS, types=("i8", "u16", "u64"), x=bits("T[N,D]"), at=AT, total=WORD["total"])
+def atomic_sums_of_rows(a):
+    t, at, x = carrier(a.T), np.repeat(a.at, a.D), a.x.ravel()
+    return dict(total=collect(np.subtract, a.total, at, x, t))
+
+
 FLAGS = ints("bool[K]", 0, 2)
 
 

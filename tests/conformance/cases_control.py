@@ -1,9 +1,11 @@
 """References of control.fk."""
 
+import math
+
 import numpy as np
 
 from bounded import *
-from harness import case, uniform
+from harness import case, ints, uniform
 
 FK = "control.fk"
 GRID = "M N | 1 1 | 0 3 | 7 33 | 5 200"
@@ -60,3 +62,9 @@ def whole_choice(a):
         if i != 1:
             z = z + best
     return dict(y=np.full(1, best), z=z)
+
+
+@case(FK, "n k | 12 18 | 7 5 | 8 8", types=("i32",), n=lambda a: a.n, k=lambda a: a.k, y=ints("i32[1]", 3, 4))
+def whole_divisor(a):
+    d = math.gcd(a.n, a.k)
+    return dict(y=a.y + d, z=np.full(1, d))
