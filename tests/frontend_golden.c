@@ -338,9 +338,9 @@ Test(frontend_golden, defines_that_reach_nothing) {
                         "error[bad-define]: -D D: this gives no name a value\n"
                         "hint: write `-D NAME=value`\n");
     /* Where it puts a value into the schedule, that is checked as one in the text. */
-    check_define_report("n=48", "T=f16",
-                        "t.fk:2:16: error[bad-schedule]: `n`: -D n=48: a tile size is a power "
-                        "of two\n"
+    check_define_report("n=44", "T=f16",
+                        "t.fk:2:16: error[bad-schedule]: `n`: -D n=44: a tile size is a power "
+                        "of two, or 3, 5 or 7 times one\n"
                         "    2 |     schedule { n = 64; } schedule cpu { warps = 1; }\n"
                         "      |                ^~~~~~~\n");
     check_define_report("f.warps=8x", NULL,
