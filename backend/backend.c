@@ -94,6 +94,7 @@ static void job_begin(Job *j, const Target *common, int part) {
     j->t = *common;
     j->t.part = part;
     j->t.arena = arena_new("back end job");
+    arena_detach(j->t.arena); // a worker may use it whatever happens here
     j->diags = j->t.diags = diags_new(j->t.arena, common->options->sources, NULL);
     j->t.llvm = LLVMContextCreate();
     LLVMContextSetDiagnosticHandler(j->t.llvm, on_diagnostic, j);
@@ -101,6 +102,12 @@ static void job_begin(Job *j, const Target *common, int part) {
     j->t.builder = LLVMCreateBuilderInContext(j->t.llvm);
     j->ok = j->t.ops->module_begin(&j->t);
     j->begun = true;
+}
+
+static void job_dispose(Job *j) {
+    LLVMDisposeBuilder(j->t.builder);
+    LLVMDisposeModule(j->t.module);
+    LLVMContextDispose(j->t.llvm);
 }
 
 // After a fault, LLVM may hold locks and half-made tables: nobody uses it again in this process.
@@ -112,6 +119,10 @@ static void job_guarded(Job *j, const char *what, void (*work)(void *user), void
         return;
     j->ok = false;
     j->crashed = what;
+    if (j->crash.out_of_memory) { // of an arena of ours: LLVM was not at work
+        job_dispose(j);
+        return;
+    }
     if (j->crash.signal)
         atomic_store(&llvm_has_faulted, true);
 }
@@ -121,9 +132,7 @@ static void job_compile(void *user) {
     guard_fault_point("code");
     // Also after a failure: it gives back what module_begin took.
     j->ok = j->t.ops->module_end(&j->t, &j->out) && j->ok && !j->t.failed;
-    LLVMDisposeBuilder(j->t.builder);
-    LLVMDisposeModule(j->t.module);
-    LLVMContextDispose(j->t.llvm);
+    job_dispose(j);
 }
 
 // Passes and code: touches nothing but the job.
@@ -313,6 +322,11 @@ static void jobs_run(Jobs *jobs, Emit *e, int threads) {
 
 static void report_crash(const Job *j, Diags *diags) {
     const char *target = j->t.desc->name;
+    if (j->crash.out_of_memory) {
+        diag_add(diags, DIAG_TOO_LARGE, (Span){0, 0}, "%s of %s for %s stopped: %s", j->crashed,
+                 j->names, target, j->crash.reason);
+        return;
+    }
     Diag *d =
         diag_add(diags, DIAG_INTERNAL, (Span){0, 0}, "%s of %s for %s stopped: %s", j->crashed,
                  j->names ? j->names : "a file without launches", target, j->crash.reason);
@@ -494,6 +508,7 @@ bool backend_emit(Arena *arena, Module *placed, const TargetDesc *target,
     int total = (int)e.units.len;
     e.split &= total > 1;
     jobs.n = !e.split ? 1 : total < JOBS_MAX ? total : JOBS_MAX;
+    arena_limit(arena, SIZE_MAX); // from here on workers use what is in it
     jobs.job = ARENA_ARRAY(arena, Job, (size_t)jobs.n);
     int threads = processors() < THREADS_MAX ? processors() : THREADS_MAX;
     jobs_run(&jobs, &e, threads < jobs.n ? threads : jobs.n);

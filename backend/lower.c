@@ -204,11 +204,21 @@ void lower_op(Lower *l, const Op *op) {
     }
 }
 
+// Each register takes an instruction or more: what no target takes need not be made first.
+static void count_registers(Lower *l, const Op *op) {
+    enum { MOST = 200000 };
+    for (int i = 0; i < op->nres; i++)
+        l->t->registers += type_registers(op->res[i]->type);
+    if (l->t->registers > MOST)
+        target_too_large(l->t, l->t->registers, MOST);
+}
+
 const Op *lower_region(Lower *l, const Region *region) {
     for (const Op *op = region->first; op; op = op->next) {
         if (op->kind == OP_YIELD)
             return op;
         lower_op(l, op);
+        count_registers(l, op);
         if (l->t->failed)
             return NULL;
     }
@@ -285,6 +295,7 @@ bool lower_launch(Target *t, Kernel *kernel, const Op *launch, const char *symbo
     };
     t->launch = launch;
     t->op = launch;
+    t->registers = 0;
     t->warps = (int)op_attr_int(launch, ATTR_warps);
     if (t->warps < 1)
         t->warps = 1;

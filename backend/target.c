@@ -4,6 +4,7 @@
 // Loops and ifs are ordinary LLVM blocks in all targets, because conditions are uniform; carried
 // registers are phis, one per register, whatever their kind.
 #include "backend/target.h"
+#include "lang/base/vec.h"
 
 #include <stdarg.h>
 #include <string.h>
@@ -18,6 +19,49 @@ void target_fail(Target *t, const char *format, ...) {
         diag_add(t->diags, DIAG_UNSUPPORTED, span, "%s: %s (target %s)",
                  t->op ? op_info(t->op->kind)->text : "kernel", message, t->desc->name);
     t->failed = true;
+}
+
+void target_too_large(Target *t, int64_t instructions, int64_t most) {
+    Span span = t->launch ? t->launch->span : (Span){0, 0};
+    if (!t->failed)
+        diag_add(t->diags, DIAG_TOO_LARGE, span,
+                 "a thread of this launch has at least %lld instructions, more than %lld: choose "
+                 "smaller "
+                 "tiles or more warps, or write loops (target %s)",
+                 (long long)instructions, (long long)most, t->desc->name);
+    t->failed = true;
+}
+
+typedef struct FunctionSize {
+    LLVMValueRef function;
+    int64_t size;
+} FunctionSize;
+
+// Where there are calls to count, `known` has what is called.
+static int64_t function_size(LLVMValueRef f, uint32_t n, const FunctionSize *known) {
+    int64_t size = 0;
+    for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
+        for (LLVMValueRef i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i)) {
+            size++;
+            LLVMValueRef callee = n && LLVMIsACallInst(i) ? LLVMGetCalledValue(i) : NULL;
+            for (uint32_t k = 0; callee && k < n; k++)
+                size += known[k].function == callee ? known[k].size : 0;
+        }
+    return size;
+}
+
+int64_t target_code_size(Target *t, bool inlined) {
+    VEC(FunctionSize) list = {0};
+    int64_t most = 0;
+    for (LLVMValueRef f = LLVMGetFirstFunction(t->module); f; f = LLVMGetNextFunction(f))
+        if (!LLVMIsDeclaration(f))
+            vec_push(t->arena, &list, ((FunctionSize){f, function_size(f, 0, NULL)}));
+    for (uint32_t i = 0; i < list.len; i++) {
+        LLVMValueRef f = list.data[i].function;
+        int64_t size = inlined ? function_size(f, list.len, list.data) : list.data[i].size;
+        most = size > most ? size : most;
+    }
+    return most;
 }
 
 MmaShape mma_shape(MmaUnit unit) {

@@ -233,8 +233,9 @@ struct Target {
               // functions
     LLVMBuilderRef builder;
     LLVMValueRef function;
-    bool failed; // target_fail was called
-    void *state; // the target's own
+    bool failed;       // target_fail was called
+    int64_t registers; // lowered so far, of the launch
+    void *state;       // the target's own
 };
 
 const TargetOps *target_ops_nvptx(void);
@@ -244,6 +245,11 @@ const TargetOps *target_ops_host(void); // cpu and sim (backend/host)
 
 // Reports that the op cannot be lowered (an error at its span) and marks the compilation failed.
 void target_fail(Target *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+// The same for code that is too large: LLVM's time and memory grow faster than it.
+void target_too_large(Target *t, int64_t instructions, int64_t most);
+// Instructions of the module's largest function; `inlined`: with those of the module's functions at
+// each call.
+int64_t target_code_size(Target *t, bool inlined);
 LLVMTypeRef target_type(Target *t, DType dtype); // register type of one element
 LLVMTypeRef target_int(Target *t, int bits);
 // Uniform values are ordinary LLVM scalars.

@@ -6,6 +6,7 @@
 #include "include/fusec.h"
 
 #include <locale.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -30,11 +31,16 @@ static void result_say(void *user, const char *text, size_t len) {
         r->options.message(r->options.user, text, len);
         return;
     }
-    char *all = arena_alloc(r->arena, r->nmessages + len + 1);
-    memcpy(all, r->messages, r->nmessages);
-    memcpy(all + r->nmessages, text, len);
-    r->messages = all;
+    size_t need = r->nmessages + len + 1;
+    if (need > r->message_room) {
+        r->message_room = need > 2 * r->message_room ? need : 2 * r->message_room;
+        char *all = arena_alloc(r->arena, r->message_room);
+        memcpy(all, r->messages, r->nmessages);
+        r->messages = all;
+    }
+    memcpy(r->messages + r->nmessages, text, len);
     r->nmessages += len;
+    r->messages[r->nmessages] = 0;
 }
 
 static double seconds_now(void) {
@@ -283,7 +289,7 @@ static bool compile_steps(FuseResult *r, const char *text, size_t len) {
 
 typedef struct Compilation {
     FuseResult *result;
-    const char *text;
+    const char *name, *text;
     size_t len;
 } Compilation;
 
@@ -295,25 +301,31 @@ static void compile_guarded(void *user) {
 
 // A crash of ours is a report like any other: the process goes on. Numbers are read and printed as
 // in C, whatever the locale of the program that called.
-static void compile_caught(FuseResult *r, const char *text, size_t len) {
-    Compilation c = {r, text, len};
+static void compile_caught(Compilation *c) {
+    FuseResult *r = c->result;
     GuardReport crash;
     locale_t numbers = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
     locale_t before = uselocale(numbers);
-    bool ok = guard_run(compile_guarded, &c, &crash);
+    bool ok = guard_run(compile_guarded, c, &crash);
     uselocale(before);
     if (numbers)
         freelocale(numbers);
     if (ok)
         return;
     r->ok = false;
+    arena_limit(r->arena, SIZE_MAX); // for the report
     const PassCtx *p = r->passes;
     bool in_pass = p && p->running && strcmp(r->step, "passes") == 0;
     const char *where = in_pass ? arena_printf(r->arena, "pass `%s` on `%s`", p->running, p->kernel)
                                 : arena_printf(r->arena, "the %s", r->step);
-    Diag *d = diag_add(r->diags, DIAG_INTERNAL, (Span){0}, "%s stopped for target %s: %s", where,
-                       r->target ? r->target->name : "?", crash.reason);
-    diag_hint(r->diags, d, "please report it with %s", r->name);
+    Diag *d = diag_add(r->diags, crash.out_of_memory ? DIAG_TOO_LARGE : DIAG_INTERNAL, (Span){0},
+                       "%s stopped for target %s: %s", where, r->target ? r->target->name : "?",
+                       crash.reason);
+    if (crash.out_of_memory)
+        diag_hint(r->diags, d, "make %s smaller: fewer calls of large functions, smaller tiles",
+                  in_pass ? "the kernel" : r->name);
+    else
+        diag_hint(r->diags, d, "please report it with %s", r->name);
 }
 
 static void note_internal(FuseResult *r) {
@@ -332,30 +344,46 @@ static const char *warning_levels(const FuseOptions *o, DiagOptions *out) {
     return NULL;
 }
 
+static void compile_begin(Compilation *c) {
+    FuseResult *r = c->result;
+    r->arena = arena_new("result");
+    r->scratch = arena_new("scratch");
+    r->name = arena_strdup(r->arena, c->name ? c->name : "<source>");
+    r->messages = arena_strdup(r->arena, "");
+    r->interner = interner_new(r->arena);
+    r->sources = source_map_new(r->arena);
+    r->step = "driver";
+}
+
+static void compile_all(void *user) {
+    Compilation *c = user;
+    FuseResult *r = c->result;
+    compile_begin(c);
+    const char *wrong = warning_levels(&r->options, &r->levels);
+    r->diags = diags_new(r->arena, r->sources, &r->levels);
+    if (wrong)
+        diag_add(r->diags, DIAG_BAD_WARNING, (Span){0}, "-W%s names no warning or performance note",
+                 wrong);
+    else
+        compile_caught(c);
+    if (!r->ok)
+        r->noutput = 0;
+    arena_limit(r->arena, SIZE_MAX); // messages are bounded by their number
+    diags_print(r->diags, result_say, r);
+    note_internal(r);
+    arena_reset(r->scratch);
+}
+
 FuseResult *fuse_compile(const FuseOptions *options, const char *name, const char *source,
                          size_t len) {
     FuseResult *r = calloc(1, sizeof *r);
     if (!r)
         return NULL;
-    r->arena = arena_new("result");
-    r->scratch = arena_new("scratch");
     r->options = options ? *options : (FuseOptions){.emit = FUSE_EMIT_PTX, .opt_level = 2};
-    r->name = arena_strdup(r->arena, name ? name : "<source>");
-    r->messages = "";
-    r->interner = interner_new(r->arena);
-    r->sources = source_map_new(r->arena);
-    const char *wrong = warning_levels(&r->options, &r->levels);
-    r->diags = diags_new(r->arena, r->sources, &r->levels);
-    r->step = "driver";
-    if (wrong)
-        diag_add(r->diags, DIAG_BAD_WARNING, (Span){0}, "-W%s names no warning or performance note",
-                 wrong);
-    else
-        compile_caught(r, source ? source : "", source ? len : 0);
-    if (!r->ok)
-        r->noutput = 0;
-    diags_print(r->diags, result_say, r);
-    note_internal(r);
-    arena_reset(r->scratch);
-    return r;
+    Compilation c = {r, name, source ? source : "", source ? len : 0};
+    GuardReport end;
+    if (guard_memory(compile_all, &c, &end))
+        return r;
+    free(r); // its arenas are freed already
+    return NULL;
 }

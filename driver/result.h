@@ -23,8 +23,9 @@ struct FuseResult {
     const char *step;      // that runs, and
     const PassCtx *passes; // its state, where it is the passes: for a report of a crash
     bool ok, internal;
-    const char *output, *plan, *messages;
-    size_t noutput, nplan, nmessages;
+    const char *output, *plan;
+    char *messages;
+    size_t noutput, nplan, nmessages, message_room;
     Arena *call; // of the last fuse_eval_run: its message
 };
 

@@ -67,8 +67,10 @@ static void dump(Run *run, PassId id) {
 
 static bool verify(Run *run, PassId id) {
     const char *error = NULL;
-    if (ir_verify(run->arena, run->ctx->module, &error))
+    if (ir_verify(run->ctx->scratch, run->ctx->module, &error)) {
+        arena_reset(run->ctx->scratch);
         return true;
+    }
     Diag *d = diag_add(run->ctx->diags, DIAG_INTERNAL, (Span){0}, "after pass `%s`: %s",
                        pass_name(id), error);
     diag_hint(run->ctx->diags, d, "see the IR with --dump=%s", pass_name(id));

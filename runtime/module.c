@@ -1,6 +1,8 @@
 // Modules: from source, PTX or a file to loaded code and its kernels.
 #include "runtime/module.h"
 
+#include "lang/base/guard.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,11 +50,10 @@ static void family_add(FuseKernel *family, FuseKernel *member) {
 
 static void make_handles(FuseModule *m) {
     int n = m->plan.n;
-    m->ninstance = n;
     m->kernel = ARENA_ARRAY(m->arena, FuseKernel, 2 * (size_t)n);
     for (int i = 0; i < n; i++)
         handle_init(m, &m->kernel[i], &m->plan.instance[i]);
-    m->nkernel = n;
+    m->ninstance = m->nkernel = n;
     for (int i = 0; i < n; i++) {
         const Instance *k = &m->plan.instance[i];
         FuseKernel *family = NULL;
@@ -71,12 +72,19 @@ static void make_handles(FuseModule *m) {
     }
 }
 
+static void module_arena(void *user) {
+    FuseModule *m = user;
+    m->arena = arena_new("fuse_rt module");
+}
+
 static FuseModule *module_new(FuseDevice *device) {
     FuseModule *m = calloc(1, sizeof *m);
-    if (!m)
+    GuardReport end;
+    if (!m || !guard_memory(module_arena, m, &end)) {
+        free(m);
         return NULL;
+    }
     m->device = device;
-    m->arena = arena_new("fuse_rt module");
     m->messages = "";
     m->plan_text = "";
     pthread_mutex_init(&m->lock, NULL);
@@ -255,6 +263,30 @@ static FuseRtStatus start(FuseDevice *device, const char *name, const char *text
     return *out ? FUSE_RT_OK : rt_fail(FUSE_RT_OUT_OF_MEMORY, "out of host memory");
 }
 
+// What is loaded, and how it went.
+typedef struct Load {
+    FuseModule *module;
+    const char *name, *text;
+    size_t len;
+    const FuseRtBuild *build;
+    bool is_source;
+    FuseRtStatus status;
+} Load;
+
+static void load_guarded(void *user) {
+    Load *l = user;
+    l->status = l->is_source ? load_source(l->module, l->name, l->text, l->len, l->build)
+                             : load_ptx(l->module, l->name, l->text, l->len);
+}
+
+// Without memory the program goes on.
+static FuseRtStatus load(Load l, FuseModule **out) {
+    GuardReport end;
+    if (!guard_memory(load_guarded, &l, &end))
+        l.status = rt_fail(FUSE_RT_OUT_OF_MEMORY, "%s: out of host memory", l.name);
+    return finish(l.module, l.status, out);
+}
+
 FuseRtStatus fuse_rt_module_from_source(FuseDevice *device, const char *name, const char *source,
                                         size_t len, const FuseRtBuild *build, FuseModule **out) {
     FuseModule *m = NULL;
@@ -262,7 +294,7 @@ FuseRtStatus fuse_rt_module_from_source(FuseDevice *device, const char *name, co
         start(device, name, source, out ? &m : NULL, "fuse_rt_module_from_source");
     if (status != FUSE_RT_OK)
         return status;
-    return finish(m, load_source(m, name, source, len, build), out);
+    return load((Load){m, name, source, len, build, .is_source = true}, out);
 }
 
 FuseRtStatus fuse_rt_module_from_ptx(FuseDevice *device, const char *name, const char *ptx,
@@ -271,13 +303,16 @@ FuseRtStatus fuse_rt_module_from_ptx(FuseDevice *device, const char *name, const
     FuseRtStatus status = start(device, name, ptx, out ? &m : NULL, "fuse_rt_module_from_ptx");
     if (status != FUSE_RT_OK)
         return status;
-    if (device->kind != DEVICE_CUDA)
+    if (device->kind != DEVICE_CUDA) {
         status =
             rt_fail(FUSE_RT_UNSUPPORTED, "%s: PTX runs on a GPU, not on %s", name, device->name);
-    else
-        status = load_ptx(m, name, ptx, len);
-    return finish(m, status, out);
+        return finish(m, status, out);
+    }
+    return load((Load){m, name, ptx, len, .is_source = false}, out);
 }
+
+// A device may have no end.
+static const size_t FILE_MOST = (size_t)1 << 30;
 
 static FuseRtStatus read_file(const char *path, char **out, size_t *len) {
     FILE *f = fopen(path, "rb");
@@ -287,7 +322,7 @@ static FuseRtStatus read_file(const char *path, char **out, size_t *len) {
     char *data = malloc(cap);
     while (data) {
         n += fread(data + n, 1, cap - n, f);
-        if (n < cap)
+        if (n < cap || n > FILE_MOST)
             break;
         char *grown = realloc(data, cap *= 2);
         if (!grown)
@@ -297,6 +332,8 @@ static FuseRtStatus read_file(const char *path, char **out, size_t *len) {
     FuseRtStatus status = FUSE_RT_OK;
     if (!data)
         status = rt_fail(FUSE_RT_OUT_OF_MEMORY, "%s: out of host memory", path);
+    else if (n > FILE_MOST)
+        status = rt_fail(FUSE_RT_IO, "%s: larger than 1 GiB", path);
     else if (ferror(f))
         status = rt_fail(FUSE_RT_IO, "%s: %s", path, strerror(errno));
     fclose(f);

@@ -13,6 +13,7 @@ static const char *const without[][2] = {
     {"bad-utf8", "its bytes are no text: tests/lang_scan.c"},
     {"file-size", "256 MiB: below"},
     {"too-many", "long lists: tests/limits.c"},
+    {"too-large", "code: tests/limits.c, memory: tests/guard.c"},
     {"too-deep", "a thousand brackets: tests/corpus/diag/calls.txt, tests/lang_parse.c"},
     {"ambiguous", "needs modules of one's own: tests/frontend_golden.c"},
     {"bad-define", "needs -D: tests/frontend_golden.c"},

@@ -4,11 +4,13 @@
 #include <llvm-c/TargetMachine.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backend/backend.h"
 #include "include/fusec.h"
+#include "lang/base/arena.h"
 #include "lang/base/guard.h"
 
 static void nothing(void *user) {
@@ -40,6 +42,69 @@ Test(guard, catches) {
     cr_expect_eq(r.signal, 0);
     cr_expect_str_eq(r.reason, "the outer one");
     guard_leave("nobody is here: returns");
+}
+
+// --- memory ---
+
+typedef struct Wants {
+    size_t bytes, most;
+    Arena *kept;
+} Wants;
+
+static void allocate(void *user) {
+    Wants *w = user;
+    w->kept = arena_new("kept");
+    arena_limit(w->kept, w->most);
+    Arena *inner = arena_new("inner"); // nobody frees it after a failure but the guard
+    arena_alloc(inner, 100);
+    arena_alloc(w->kept, w->bytes / 2);
+    arena_alloc(w->kept, w->bytes - w->bytes / 2);
+    arena_free(inner);
+}
+
+static void allocate_inside(void *user) {
+    GuardReport inner;
+    Arena *mine = arena_new("mine");
+    cr_expect_not(guard_memory(allocate, user, &inner));
+    cr_expect(inner.out_of_memory);
+    cr_expect_str_eq(arena_strdup(mine, "still here"), "still here");
+    arena_free(mine);
+}
+
+Test(guard, memory) {
+    GuardReport r;
+    Wants fits = {.bytes = 2000, .most = 2000}, large = {.bytes = 5 << 20, .most = (5 << 20) - 1};
+    cr_expect(guard_memory(allocate, &fits, &r) && !r.out_of_memory);
+    cr_expect_eq(arena_used(fits.kept), 2000);
+    arena_free(fits.kept);
+    cr_expect_not(guard_memory(allocate, &large, &r));
+    cr_expect(r.out_of_memory);
+    cr_expect_str_eq(r.reason, "it needs more than 4 MiB of memory");
+    cr_expect(guard_run(allocate_inside, &large, &r), "an inner guard took it");
+    cr_expect_not(guard_run(allocate, &large, &r));
+    cr_expect(r.out_of_memory && r.signal == 0);
+#ifndef __SANITIZE_ADDRESS__                                 // which stops at such a size
+    Wants whole = {.bytes = SIZE_MAX / 4, .most = SIZE_MAX}; // no machine has it
+    cr_expect_not(guard_memory(allocate, &whole, &r));
+    cr_expect(r.out_of_memory);
+    cr_expect_str_eq(r.reason, "there is no memory left");
+#endif
+    cr_expect_not(guard_memory(fault, "test=memory", &r));
+    cr_expect(guard_run(allocate, &fits, &r), "a second time");
+    arena_free(fits.kept);
+}
+
+// Signals are not theirs.
+static void memory_only(void *user) {
+    GuardReport r;
+    guard_memory(fault, user, &r);
+    cr_expect(false, "the outer guard took it");
+}
+
+Test(guard, memory_only) {
+    GuardReport r;
+    cr_expect_not(guard_run(memory_only, "test=segv", &r));
+    cr_expect_eq(r.signal, SIGSEGV);
 }
 
 #ifndef __SANITIZE_ADDRESS__ // which has its own idea of a stack's end
@@ -147,6 +212,28 @@ Test(guard, compilation_goes_on_after_a_crash_of_ours) {
     expect_report("passes=abort", "passes", FUSE_EMIT_PTX, "sm_80");
     cr_expect(compiles(FUSE_EMIT_PTX, "sm_80"));
     cr_expect(compiles(FUSE_EMIT_HOST, "cpu"));
+}
+
+// Want of memory is no crash: an error of the text, and everything works afterwards.
+static void expect_too_large(const char *where, const char *text) {
+    setenv("FUSE_FAULT", where, 1);
+    FuseOptions o = {.target = "sm_80", .emit = FUSE_EMIT_PTX, .opt_level = 2};
+    FuseResult *r = fuse_compile(&o, "t.fk", source, strlen(source));
+    cr_expect(!fuse_result_ok(r) && !fuse_result_internal(r), "%s", where);
+    cr_expect(strstr(fuse_result_messages(r), "error[too-large]: "), "%s", fuse_result_messages(r));
+    cr_expect(strstr(fuse_result_messages(r), text), "%s", fuse_result_messages(r));
+    fuse_result_free(r);
+    unsetenv("FUSE_FAULT");
+    cr_expect(compiles(FUSE_EMIT_PTX, "sm_80"));
+    cr_expect(compiles(FUSE_EMIT_HOST, "cpu"));
+}
+
+Test(guard, want_of_memory) {
+    expect_too_large("parser=memory",
+                     "the parser stopped for target sm_80: there is no memory left");
+    expect_too_large("passes=memory", "stopped for target sm_80: there is no memory left");
+    expect_too_large("lower=memory", "lowering to LLVM IR of k_v0__0");
+    expect_too_large("code=memory", "code generation of k_v0__0");
 }
 
 // Where LLVM may hold locks or half-made tables it is not asked again; the rest still works.

@@ -298,6 +298,28 @@ Test(limits, tile_ir) {
     listed("kernels", "tir nests sm_80\n", "kernel k%d(dim N) {\n}\n", "", "bad-ir");
 }
 
+// Code that LLVM would need minutes for: 64 elements for each thread, and many operations on each.
+static void unrolled(const char *target, FuseEmit emit, const char *most) {
+    Text t = {0};
+    add(&t, "kernel k(x: f32[N]) -> (y: f32[N]) schedule { n = 8192; } {\n"
+            "parallel n in tiles(N) { var a: f32[n] = x[n];\n");
+    repeat(&t, "a = a * a + 1.5;\n", 2500);
+    add(&t, "y[n] = a; } }\n");
+    FuseOptions o = {.target = target, .emit = emit, .opt_level = 2};
+    FuseResult *r = fuse_compile(&o, "t.fk", t.data, t.len);
+    cr_expect(strstr(fuse_result_messages(r), "error[too-large]"), "%s", fuse_result_messages(r));
+    cr_expect(strstr(fuse_result_messages(r), most), "%s", fuse_result_messages(r));
+    fuse_result_free(r);
+    free(t.data);
+}
+
+Test(limits, code) {
+    if (!has_time)
+        return;
+    unrolled("sm_80", FUSE_EMIT_PTX, "more than 200000");
+    unrolled("sim-sm_80", FUSE_EMIT_HOST, "more than 200000");
+}
+
 // The largest of the above in 1 GiB (a sanitizer reserves more).
 Test(limits, memory) {
     struct rlimit before;

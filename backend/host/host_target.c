@@ -29,32 +29,18 @@ static bool host_module_begin(Target *t) {
     return true;
 }
 
-// Instructions of the largest function.
-static int64_t module_size(Target *t) {
-    int64_t most = 0;
-    for (V f = LLVMGetFirstFunction(t->module); f; f = LLVMGetNextFunction(f)) {
-        int64_t n = 0;
-        LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f);
-        for (; b; b = LLVMGetNextBasicBlock(b))
-            for (V i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i))
-                n++;
-        most = n > most ? n : most;
-    }
-    return most;
-}
-
 // LLVM's time grows faster than the code. Tiles far beyond the vector registers run slowly anyway:
-// they get a quick translation, and what would take minutes is refused.
+// they get a quick translation, and what would take minutes is refused. A simulator's code is
+// translated without passes.
 static bool size_check(Target *t) {
-    enum { LARGE = 30000, HUGE_SIZE = 150000 };
+    enum { LARGE = 30000, MOST = 150000, SIM_MOST = 200000 };
     HostState *s = host_state(t);
-    int64_t size = host_is_sim(t) ? 0 : module_size(t);
-    if (size > HUGE_SIZE) {
-        target_fail(t, "a program of %lld vector operations: its tiles are too large",
-                    (long long)size);
+    int64_t size = target_code_size(t, false), most = host_is_sim(t) ? SIM_MOST : MOST;
+    if (size > most) {
+        target_too_large(t, size, most);
         return false;
     }
-    s->is_large = size > LARGE;
+    s->is_large = !host_is_sim(t) && target_code_size(t, true) > LARGE;
     if (s->is_large && t->options->opt_level > 0) {
         LLVMDisposeTargetMachine(s->machine);
         s->machine = host_machine_new(t, false);

@@ -179,8 +179,17 @@ static bool verify(Target *t) {
 #endif
 }
 
+// Beyond it LLVM takes minutes, and ptxas longer.
+static bool size_check(Target *t) {
+    enum { MOST = 200000 };
+    int64_t size = target_code_size(t, false);
+    if (size > MOST)
+        target_too_large(t, size, MOST);
+    return size <= MOST;
+}
+
 static bool finish(Target *t, BackendOutput *out) {
-    if (!verify(t) || !run_passes(t))
+    if (!size_check(t) || !verify(t) || !run_passes(t))
         return false;
     if (t->options->emit == BACKEND_LLVM) {
         char *text = LLVMPrintModuleToString(t->module);

@@ -4,8 +4,10 @@
  * and keep them in a list, so that ASan knows every bound.
  */
 #include "lang/base/arena.h"
+#include "lang/base/guard.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,15 +26,26 @@ static_assert(sizeof(Chunk) == ARENA_ALIGN, "payload alignment");
 struct Arena {
     const char *name;
     Chunk *chunks;
-    size_t used;
-    size_t chunk_used; /* of the first chunk; release builds only */
+    size_t used, most;
+    size_t chunk_used;   /* of the first chunk; release builds only */
+    Arena *next, **link; /* in the list of its guard_run; NULL: in none */
 };
 
 static void *memory_get(size_t size) {
     void *memory = calloc(1, size);
     if (!memory)
-        abort();
+        guard_out_of_memory("there is no memory left");
     return memory;
+}
+
+/* Before a piece is made. */
+static void use(Arena *arena, size_t size) {
+    if (size > arena->most || arena->used > arena->most - size) {
+        char reason[80];
+        snprintf(reason, sizeof reason, "it needs more than %zu MiB of memory", arena->most >> 20);
+        guard_out_of_memory(reason);
+    }
+    arena->used += size;
 }
 
 static char *chunk_payload(Chunk *chunk) {
@@ -40,8 +53,6 @@ static char *chunk_payload(Chunk *chunk) {
 }
 
 static Chunk *chunk_push(Arena *arena, size_t size) {
-    if (size > SIZE_MAX - sizeof(Chunk))
-        abort();
     Chunk *chunk = memory_get(sizeof(Chunk) + size);
     chunk->size = size;
     chunk->next = arena->chunks;
@@ -49,10 +60,59 @@ static Chunk *chunk_push(Arena *arena, size_t size) {
     return chunk;
 }
 
+/* --- the list of a guard_run --- */
+
+static void list_push(Arena **head, Arena *arena) {
+    if (!head)
+        return;
+    arena->next = *head;
+    arena->link = head;
+    if (arena->next)
+        arena->next->link = &arena->next;
+    *head = arena;
+}
+
+static void list_drop(Arena *arena) {
+    if (!arena->link)
+        return;
+    *arena->link = arena->next;
+    if (arena->next)
+        arena->next->link = arena->link;
+    arena->next = NULL;
+    arena->link = NULL;
+}
+
 Arena *arena_new(const char *name) {
     Arena *arena = memory_get(sizeof(Arena));
     arena->name = name;
+    arena->most = ARENA_MOST;
+    list_push(guard_arenas(), arena);
     return arena;
+}
+
+void arena_limit(Arena *arena, size_t most) {
+    arena->most = most < SIZE_MAX / 2 ? most : SIZE_MAX / 2; /* so that sums do not overflow */
+}
+
+void arena_detach(Arena *arena) {
+    list_drop(arena);
+}
+
+void arenas_free(Arena *list) {
+    for (Arena *next; list; list = next) {
+        next = list->next;
+        list->link = NULL;
+        arena_reset(list);
+        free(list);
+    }
+}
+
+void arenas_move(Arena **from, Arena **to) {
+    while (*from) {
+        Arena *arena = *from;
+        list_drop(arena);
+        list_push(to, arena);
+    }
 }
 
 void arena_reset(Arena *arena) {
@@ -73,13 +133,14 @@ void arena_reset(Arena *arena) {
 void arena_free(Arena *arena) {
     if (!arena)
         return;
+    list_drop(arena);
     arena_reset(arena);
     free(arena);
 }
 
 #ifdef FUSE_DEBUG
 void *arena_alloc(Arena *arena, size_t size) {
-    arena->used += size;
+    use(arena, size);
     return chunk_payload(chunk_push(arena, size));
 }
 #else
@@ -91,8 +152,7 @@ static size_t chunk_size_next(const Arena *arena, size_t need) {
 }
 
 void *arena_alloc(Arena *arena, size_t size) {
-    if (size > SIZE_MAX / 2)
-        abort();
+    use(arena, size);
     size_t need = (size + ARENA_ALIGN - 1) & ~(size_t)(ARENA_ALIGN - 1);
     if (need == 0)
         need = ARENA_ALIGN;
@@ -102,15 +162,13 @@ void *arena_alloc(Arena *arena, size_t size) {
     }
     void *piece = chunk_payload(arena->chunks) + arena->chunk_used;
     arena->chunk_used += need;
-    arena->used += size;
     return piece;
 }
 #endif
 
 void *arena_array(Arena *arena, size_t count, size_t size) {
-    if (size && count > SIZE_MAX / size)
-        abort();
-    return arena_alloc(arena, count * size);
+    bool overflows = size && count > SIZE_MAX / size;
+    return arena_alloc(arena, overflows ? SIZE_MAX : count * size);
 }
 
 void *arena_copy(Arena *arena, const void *data, size_t size) {

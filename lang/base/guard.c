@@ -2,6 +2,8 @@
  * own so that an overflow of the thread's is caught too. */
 #include "lang/base/guard.h"
 
+#include "lang/base/arena.h"
+
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -14,6 +16,8 @@ struct Guard {
     Guard *outer;
     sigjmp_buf back;
     GuardReport *report;
+    bool takes_signals;
+    Arena *arenas;
 };
 
 /* Read in a signal handler: its place must not be made there. */
@@ -53,8 +57,11 @@ static void pass_on(int signal, siginfo_t *info, void *context) {
 }
 
 static void on_signal(int signal, siginfo_t *info, void *context) {
-    if (innermost)
-        jump(innermost, signal);
+    Guard *g = innermost;
+    while (g && !g->takes_signals)
+        g = g->outer;
+    if (g)
+        jump(g, signal);
     pass_on(signal, info, context);
 }
 
@@ -107,11 +114,16 @@ static void stack_give_back(void *stack) {
 }
 
 static bool run_caught(Guard *g, void (*work)(void *user), void *user) {
-    if (sigsetjmp(g->back, 1) != 0)
+    if (sigsetjmp(g->back, 1) != 0) {
+        if (g->report->out_of_memory)
+            arenas_free(g->arenas);
         return false;
+    }
     innermost = g;
     work(user);
     innermost = g->outer;
+    /* What outlives the work is the caller's. */
+    arenas_move(&g->arenas, g->outer ? &g->outer->arenas : NULL);
     return true;
 }
 
@@ -134,7 +146,7 @@ bool guard_run(void (*work)(void *user), void *user, GuardReport *report) {
         work(user);
         return true;
     }
-    Guard g = {.outer = innermost, .report = report};
+    Guard g = {.outer = innermost, .report = report, .takes_signals = true};
     void *stack = stack_take();
     handlers_take();
     bool ok = run_caught(&g, work, user);
@@ -143,6 +155,12 @@ bool guard_run(void (*work)(void *user), void *user, GuardReport *report) {
     if (!ok && report->signal)
         snprintf(report->reason, sizeof report->reason, "%s", signal_text(report->signal));
     return ok;
+}
+
+bool guard_memory(void (*work)(void *user), void *user, GuardReport *report) {
+    *report = (GuardReport){0};
+    Guard g = {.outer = innermost, .report = report};
+    return run_caught(&g, work, user);
 }
 
 __attribute__((noinline)) static int overflow(volatile int *above) {
@@ -164,6 +182,8 @@ void guard_fault_point(const char *place) {
         abort();
     else if (strcmp(kind, "overflow") == 0)
         (void)overflow(&start);
+    else if (strcmp(kind, "memory") == 0)
+        guard_out_of_memory("there is no memory left");
 }
 
 void guard_leave(const char *reason) {
@@ -172,4 +192,16 @@ void guard_leave(const char *reason) {
         return;
     snprintf(g->report->reason, sizeof g->report->reason, "%s", reason);
     jump(g, 0);
+}
+
+void guard_out_of_memory(const char *reason) {
+    if (innermost) {
+        innermost->report->out_of_memory = true;
+        guard_leave(reason);
+    }
+    abort();
+}
+
+Arena **guard_arenas(void) {
+    return innermost ? &innermost->arenas : NULL;
 }

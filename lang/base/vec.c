@@ -1,14 +1,14 @@
 /* Growing vectors: see vec.h. Capacity doubles; the old array stays in the arena. */
 #include "lang/base/vec.h"
+#include "lang/base/guard.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 void *vec_grow(Arena *arena, void *data, uint32_t len, uint32_t *cap, uint32_t need, size_t size) {
     if (need <= *cap)
         return data;
     if (need > UINT32_MAX / 2)
-        abort();
+        guard_out_of_memory("a list has more than 2^31 elements");
     uint32_t grown = *cap ? *cap * 2 : 4;
     if (grown < need)
         grown = need;
