@@ -209,6 +209,10 @@ void lower_for(Lower *l, const Op *op) {
         target_fail(t, "a loop over %d ranges", op->nbinders);
         return;
     }
+    if (op_attr_axes(op, ATTR_lag).n) {
+        target_fail(t, "not supported yet: an axis of the window before");
+        return;
+    }
     Value **args = carried_args(l, op);
     int n = flat_count(op->ncarry, args), last = op->nbinders - 1;
     LLVMValueRef *now = flatten(l, op->ncarry, carried_inits(l, op), args);

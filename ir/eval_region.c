@@ -189,6 +189,8 @@ void eval_with(Eval *e, const Op *op) {
 typedef struct Loop {
     const Op *op;
     Tile **carry; // one reference each, while no iteration runs
+    AxisSet lag;
+    const Axis *followed[AXES_MAX]; // by each lagging axis
 } Loop;
 
 static void loop_start(Eval *e, const Op *op, Loop *l) {
@@ -217,6 +219,39 @@ static void loop_end(Eval *e, Loop *l) {
     eval_free(e, l->carry);
 }
 
+// Each lagging axis is bound to the window that the axis of a binder had in the iteration before:
+// the last binder that walks the same index space. Before the first iteration it is empty.
+static void lag_start(Eval *e, const Op *op, const Range *range, Loop *l) {
+    l->lag = op_attr_axes(op, ATTR_lag);
+    for (int i = 0; i < l->lag.n; i++) {
+        const Axis *axis = e->kernel->axis[l->lag.id[i]];
+        int from = -1;
+        for (int b = 0; b < op->nbinders; b++) {
+            const Axis *walked = op->binder[b].axis;
+            if (walked && walked->of == axis->of && walked->size == axis->size)
+                from = b;
+        }
+        if (from < 0)
+            eval_fail(e, op, "no binder has windows that axis %s could lag behind", axis->name);
+        if (e->window[axis->id].bound)
+            eval_fail(e, op, "binds axis %s, which is bound around it", axis->name);
+        l->followed[i] = op->binder[from].axis;
+        int64_t lo = range[from].lo;
+        e->window[axis->id] =
+            (Window){.bound = true, .begin = lo, .end = lo, .n = e->exact ? 0 : axis->size};
+    }
+}
+
+static void lag_step(Eval *e, Loop *l) {
+    for (int i = 0; i < l->lag.n; i++)
+        e->window[l->lag.id[i]] = e->window[l->followed[i]->id];
+}
+
+static void lag_end(Eval *e, Loop *l) {
+    for (int i = 0; i < l->lag.n; i++)
+        e->window[l->lag.id[i]].bound = false;
+}
+
 // The binders from `level` on; returns whether a `stop` ended the loop. An outer binder's variable
 // is dropped when an iteration ends, so it is bound again for each.
 static bool for_level(Eval *e, Loop *l, int level, const Range *range, int64_t *at) {
@@ -225,6 +260,7 @@ static bool for_level(Eval *e, Loop *l, int level, const Range *range, int64_t *
         for (int i = 0; i < op->nbinders; i++)
             bind(e, op, i, &range[i], at[i]);
         bool stop = loop_iteration(e, l);
+        lag_step(e, l);
         unbind(e, op);
         return stop;
     }
@@ -241,14 +277,14 @@ void eval_for(Eval *e, const Op *op) {
     int64_t at[BINDERS_MAX];
     if (op->nbinders > BINDERS_MAX)
         eval_fail(e, op, "has more than %d binders", BINDERS_MAX);
-    if (op_attr_axes(op, ATTR_lag).n)
-        eval_fail(e, op, "a lagging axis is not implemented");
     for (int i = 0; i < op->nbinders; i++)
         range[i] = binder_range(e, op, i);
     Loop l;
+    lag_start(e, op, range, &l);
     loop_start(e, op, &l);
     for_level(e, &l, 0, range, at);
     loop_end(e, &l);
+    lag_end(e, &l);
 }
 
 void eval_while(Eval *e, const Op *op) {

@@ -14,7 +14,8 @@
 //   C6  nothing waits for what nobody fills; no fill is left unread where a ring starts again
 //   A2  a slot is released after the mma.wait for every issue that reads it
 //   R1  a slot is refilled only after the release of what it held
-// Rules F1 to F3, fences before asynchronous accesses: protocol_fences.c.
+// Rules F1 to F3, fences before asynchronous accesses: protocol_fences.c. Rules C3, B2 and R2, and why A4
+// and X1 have nothing to prove: protocol_static.c.
 #include <string.h>
 
 #include "ir/protocol.h"
@@ -303,7 +304,7 @@ static void walk_launch(void *user, Op *op) {
         w->issued = w->retired = 0;
         walk_region(w, op->region[0]);
     }
-    if (!w->failed && !protocol_fences(w->ctx, w->k, op))
+    if (!w->failed && !(protocol_fences(w->ctx, w->k, op) && protocol_static(w->ctx, w->k, op)))
         w->failed = true;
 }
 

@@ -6,6 +6,8 @@
 
 // Rules F1 to F3 on the body of a launch; false when one is broken, which is reported.
 bool protocol_fences(PassCtx *ctx, Kernel *k, const Op *launch);
+// Rules that the text of a launch shows by itself: C3, B2, R2.
+bool protocol_static(PassCtx *ctx, const Kernel *k, const Op *launch);
 // The copy is done by the engine for bulk copies, not by threads.
 bool protocol_is_bulk(const Op *copy);
 

@@ -167,6 +167,12 @@ Test(ir_wrong, messages) {
         snprintf(call, sizeof call, ", \"%s\",", fences[i]);
         cr_expect(check_source("ir/protocol_fences.c", call, true) > 0);
     }
+    static const char *const shown[] = {"B2", "C3", "R2"};
+    for (size_t i = 0; i < sizeof shown / sizeof *shown; i++) {
+        char call[16];
+        snprintf(call, sizeof call, ", \"%s\",", shown[i]);
+        cr_expect(check_source("ir/protocol_static.c", call, true) > 0);
+    }
     arena_free(kept);
 }
 
