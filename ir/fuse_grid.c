@@ -24,23 +24,11 @@ typedef struct Spread {
     bool old; // the old values of an atomic are along it: they exist once, no loop repeats it
 } Spread;
 
-static bool uses_axis(const Op *op, const Axis *a) {
-    for (int i = 0; i < op->nin; i++)
-        if (axes_has(op->in[i]->type.axes, a->id))
-            return true;
+static bool is_along(const Op *op, const Axis *a) {
+    bool along = op_takes_axis(op, a);
     for (int i = 0; i < op->nres; i++)
-        if (axes_has(op->res[i]->type.axes, a->id))
-            return true;
-    return false;
-}
-
-static bool same_place(const Op *a, const Op *b) {
-    if (a->mem[0].nidx != b->mem[0].nidx)
-        return false;
-    for (int i = 0; i < a->mem[0].nidx; i++)
-        if (a->in[a->mem[0].first + i] != b->in[b->mem[0].first + i])
-            return false;
-    return true;
+        along |= axes_has(op->res[i]->type.axes, a->id);
+    return along;
 }
 
 typedef struct Meeting {
@@ -51,15 +39,15 @@ typedef struct Meeting {
 static void find_meeting(void *user, Op *op) {
     Meeting *m = user;
     for (int i = 0; i < op->nmem; i++)
-        m->elsewhere |= op->mem[i].mem == m->write->mem[0].mem && !same_place(op, m->write);
+        m->elsewhere |= op->mem[i].mem == m->write->mem[0].mem && !op_same_place(op, m->write);
 }
 
 static void spread_op(void *user, Op *op) {
     Spread *s = user;
     for (int i = 0; i < op->naxes; i++)
         s->needed_whole |= op->axes[i] == s->axis && op->kind != OP_AXIS && op->kind != OP_INSIDE;
-    s->nested |= op->parent != s->par->region[0] && uses_axis(op, s->axis);
-    s->old |= op->kind == OP_ATOMIC && op->nres > 0 && uses_axis(op, s->axis);
+    s->nested |= op->parent != s->par->region[0] && is_along(op, s->axis);
+    s->old |= op->kind == OP_ATOMIC && op->nres > 0 && is_along(op, s->axis);
     if (!op_has(op->kind, TRAIT_WRITES)) {
         bool harmless = !op_has(op->kind, TRAIT_EFFECT | TRAIT_SYNC) || op->kind == OP_AXIS ||
                         op->kind == OP_YIELD || op->kind == OP_ASSERT ||

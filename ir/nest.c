@@ -340,3 +340,19 @@ uint64_t tile_elements(const Kernel *k, AxisSet s) {
     }
     return e;
 }
+
+bool op_takes_axis(const Op *op, const Axis *axis) {
+    for (int i = 0; i < op->nin; i++)
+        if (axes_has(op->in[i]->type.axes, axis->id))
+            return true;
+    return false;
+}
+
+bool op_same_place(const Op *a, const Op *b) {
+    if (a->mem[0].nidx != b->mem[0].nidx)
+        return false;
+    for (int i = 0; i < a->mem[0].nidx; i++)
+        if (a->in[a->mem[0].first + i] != b->in[b->mem[0].first + i])
+            return false;
+    return true;
+}

@@ -64,6 +64,11 @@ const char *written_name(Arena *arena, const char *name);
 // NULL: it takes from something else.
 Value *take_of_axis(Builder *b, const Op *take);
 
+// An operand is along the axis.
+bool op_takes_axis(const Op *op, const Axis *axis);
+// The first references of two accesses have the same indices.
+bool op_same_place(const Op *a, const Op *b);
+
 // What a reduction over nothing gives.
 Value *reduce_identity(Kernel *k, ReduceKind kind, DType dtype);
 

@@ -228,39 +228,32 @@ static bool is_tile_loop(const Op *op) {
     return op->kind == OP_FOR && op->nbinders == 1 && op->binder[0].axis;
 }
 
-// Loops with something to stage.
-static int count_rings(PassCtx *ctx, Kernel *k, Region *r) {
-    int n = 0;
+typedef VEC(Staging) Stagings;
+
+// Loops with something to stage, inner ones first.
+static void find_loops(PassCtx *ctx, Kernel *k, Region *r, Stagings *out) {
     for (Op *op = r->first; op; op = op->next) {
         for (int i = 0; i < op->nregion; i++)
-            n += count_rings(ctx, k, op->region[i]);
-        Staging s = {.ctx = ctx, .k = k, .loop = op};
+            find_loops(ctx, k, op->region[i], out);
+        Staging s = {.ctx = ctx, .k = k, .loop = op, .async = true};
         if (is_tile_loop(op))
             find_loads(&s);
-        n += s.nload > 0;
-    }
-    return n;
-}
-
-static void region_stage(PassCtx *ctx, Kernel *k, Region *r, int rings) {
-    for (Op *op = r->first, *next; op; op = next) {
-        next = op->next;
-        for (int i = 0; i < op->nregion; i++)
-            region_stage(ctx, k, op->region[i], rings);
-        if (!is_tile_loop(op))
-            continue;
-        Staging s = {.ctx = ctx, .k = k, .loop = op, .async = true, .rings = rings};
-        find_loads(&s);
-        for (int i = 0; i < s.nload; i++)
-            s.async &= load_is_async(ctx, k, s.load[i]);
-        if (s.nload == 0 || !fits(&s, 1))
-            continue;
-        stage_loop(&s);
+        if (s.nload > 0)
+            vec_push(ctx->scratch, out, s);
     }
 }
 
 static bool nest_stage(PassCtx *ctx, Kernel *k, Op *par) {
-    region_stage(ctx, k, par->region[0], count_rings(ctx, k, par->region[0]));
+    Stagings loops = {0};
+    find_loops(ctx, k, par->region[0], &loops);
+    for (uint32_t n = 0; n < loops.len; n++) {
+        Staging *s = &loops.data[n];
+        s->rings = (int)loops.len;
+        for (int i = 0; i < s->nload; i++)
+            s->async &= load_is_async(ctx, k, s->load[i]);
+        if (fits(s, 1))
+            stage_loop(s);
+    }
     return true;
 }
 

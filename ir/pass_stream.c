@@ -37,13 +37,6 @@ static Op *last_of(const Stream *s) {
     return s->until ? s->until->prev : s->region->last;
 }
 
-static bool uses_axis(const Op *op, const Axis *a) {
-    for (int i = 0; i < op->nin; i++)
-        if (axes_has(op->in[i]->type.axes, a->id))
-            return true;
-    return false;
-}
-
 static bool op_reduces(const Op *op, const Axis *a) {
     for (int i = 0; i < op->naxes; i++)
         if (op->axes[i] == a)
@@ -277,7 +270,7 @@ typedef struct NestedUse {
 
 static void find_nested_use(void *user, Op *op) {
     NestedUse *u = user;
-    if (!u->op && op->kind != OP_AXIS && (uses_axis(op, u->axis) || op_reduces(op, u->axis)))
+    if (!u->op && op->kind != OP_AXIS && (op_takes_axis(op, u->axis) || op_reduces(op, u->axis)))
         u->op = op;
 }
 
@@ -307,18 +300,9 @@ static Touch op_touch(Op *op, const Mem *mem) {
 }
 
 static bool op_is_along(const Stream *s, const Op *op) {
-    if (uses_axis(op, s->whole) || op_reduces(op, s->whole))
+    if (op_takes_axis(op, s->whole) || op_reduces(op, s->whole))
         return true;
     return op->nres > 0 && axes_has(op->res[0]->type.axes, s->whole->id);
-}
-
-static bool same_place(const Op *a, const Op *b) {
-    if (a->mem[0].nidx != b->mem[0].nidx)
-        return false;
-    for (int i = 0; i < a->mem[0].nidx; i++)
-        if (a->in[a->mem[0].first + i] != b->in[b->mem[0].first + i])
-            return false;
-    return true;
 }
 
 // Indices of the axis, and the same ones moved by its extent or more.
@@ -351,7 +335,7 @@ static bool may_exchange(const Stream *s, Op *first, Op *second) {
     if (along1 && along2 && disjoint_places(s->whole, first, second))
         return false;
     if (along1 && along2)
-        return !same_place(first, second) || second->kind == OP_LOAD;
+        return !op_same_place(first, second) || second->kind == OP_LOAD;
     if (along1 || along2)
         return along1 || first->kind != OP_LOAD || op_level(s, first) > 0;
     return op_level(s, first) > op_level(s, second);
@@ -397,7 +381,7 @@ static bool scans_whole_first(const Stream *s, const Op *op) {
 // what the nest wrote.
 static bool stream_refuses(Stream *s) {
     for (Op *op = first_of(s); op != s->until; op = op->next) {
-        bool along = uses_axis(op, s->whole) || op_reduces(op, s->whole);
+        bool along = op_takes_axis(op, s->whole) || op_reduces(op, s->whole);
         bool pure = op_has(op->kind, TRAIT_PURE) && !op_reduces(op, s->whole);
         bool fine = pure || op->kind == OP_LOAD || op->kind == OP_STORE ||
                     stream_reduces(op, s->whole) || op->kind == OP_INSIDE ||
@@ -499,7 +483,7 @@ static bool region_stream(Stream *s) {
     }
     VEC(Op *) stores = {0};
     for (Op *op = first_of(s); op != s->until; op = op->next)
-        if (is_effect(op) && op->nregion == 0 && uses_axis(op, s->whole))
+        if (is_effect(op) && op->nregion == 0 && op_takes_axis(op, s->whole))
             vec_push(s->ctx->scratch, &stores, op);
     find_levels(s);
     s->passes += stores.len > 0;

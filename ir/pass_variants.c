@@ -72,11 +72,9 @@ typedef struct MustHold {
 
 static void find_must_hold(void *user, Op *op) {
     MustHold *m = user;
-    bool along = false, uses = false;
+    bool along = false, uses = op_takes_axis(op, m->axis);
     for (int i = 0; i < op->naxes; i++)
         along |= op->axes[i] == m->axis;
-    for (int i = 0; i < op->nin; i++)
-        uses |= axes_has(op->in[i]->type.axes, m->axis->id);
     bool streams = op->kind == OP_REDUCE || op->kind == OP_FOLD || op->kind == OP_INSIDE ||
                    op->kind == OP_AXIS || (op_is_scan(op) && op->axes[0] == m->axis);
     m->found |= (along && !streams) || (uses && op->parent != m->body);
