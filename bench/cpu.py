@@ -23,8 +23,6 @@ import sys
 import tempfile
 import time
 
-import numpy as np
-
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 EXAMPLES = os.path.join(ROOT, "examples")
 sys.path.insert(0, os.path.join(ROOT, "python"))
@@ -50,7 +48,8 @@ def tell_openblas():
 OPTIONS = options()
 tell_openblas()
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = str(OPTIONS.threads)
-import fuse_rt  # noqa: E402  (the libraries read the environment when they are loaded)
+import numpy as np  # noqa: E402  (it may load OpenBLAS, which reads the environment then)
+import fuse_rt  # noqa: E402
 
 DEVICE = fuse_rt.Device(OPTIONS.device, threads=OPTIONS.threads)
 RANDOM = np.random.default_rng(7)
