@@ -13,111 +13,43 @@ bool str_in(const StrVec *v, Str s) {
     return false;
 }
 
-static bool any_mentions(const ExprVec *v, Str name) {
-    for (uint32_t i = 0; i < v->len; i++)
-        if (expr_mentions(v->data[i], name))
-            return true;
-    return false;
-}
-
-static bool call_mentions(const Expr *e, Str name) {
-    if (expr_mentions(e->call.callee, name))
-        return true;
-    for (uint32_t i = 0; i < e->call.axes.len; i++)
-        if (e->call.axes.data[i].text == name)
-            return true;
-    for (uint32_t i = 0; i < e->call.args.len; i++)
-        if (expr_mentions(e->call.args.data[i].value, name))
-            return true;
-    return false;
-}
-
-static bool index_mentions(const Expr *e, Str name) {
-    if (expr_mentions(e->index.base, name))
-        return true;
-    for (uint32_t i = 0; i < e->index.entries.len; i++) {
-        const IndexEntry *entry = &e->index.entries.data[i];
-        if (entry->name.text == name || expr_mentions(entry->value, name))
-            return true;
-    }
-    return false;
-}
-
-bool expr_mentions(const Expr *e, Str name) {
-    if (!e)
-        return false;
+/* The parts of an expression that are expressions; some may be NULL. */
+static void each_part(const Expr *e, void (*fn)(void *user, const Expr *part), void *user) {
     switch (e->kind) {
-    case EXPR_NAME:
-        return e->name.name.text == name;
     case EXPR_UNARY:
-        return expr_mentions(e->unary.value, name);
-    case EXPR_BINARY:
-        return expr_mentions(e->binary.left, name) || expr_mentions(e->binary.right, name);
-    case EXPR_COND:
-        return expr_mentions(e->cond.test, name) || expr_mentions(e->cond.yes, name) ||
-               expr_mentions(e->cond.no, name);
-    case EXPR_CAST:
-        return expr_mentions(e->cast.value, name);
-    case EXPR_INDEX:
-        return index_mentions(e, name);
-    case EXPR_ELSE:
-        return expr_mentions(e->otherwise.value, name) || expr_mentions(e->otherwise.fill, name);
-    case EXPR_CALL:
-        return call_mentions(e, name);
-    case EXPR_TUPLE:
-        return any_mentions(&e->tuple, name);
-    case EXPR_ERROR:
-    case EXPR_INT:
-    case EXPR_FLOAT:
-    case EXPR_BOOL:
-    case EXPR_INF:
-    case EXPR_NAN:
-    case EXPR_STRING:
-        break;
-    }
-    return false;
-}
-
-void expr_names(Arena *arena, const Expr *e, StrVec *out) {
-    if (!e)
-        return;
-    switch (e->kind) {
-    case EXPR_NAME:
-        vec_push(arena, out, e->name.name.text);
-        break;
-    case EXPR_UNARY:
-        expr_names(arena, e->unary.value, out);
+        fn(user, e->unary.value);
         break;
     case EXPR_BINARY:
-        expr_names(arena, e->binary.left, out);
-        expr_names(arena, e->binary.right, out);
+        fn(user, e->binary.left);
+        fn(user, e->binary.right);
         break;
     case EXPR_COND:
-        expr_names(arena, e->cond.test, out);
-        expr_names(arena, e->cond.yes, out);
-        expr_names(arena, e->cond.no, out);
+        fn(user, e->cond.test);
+        fn(user, e->cond.yes);
+        fn(user, e->cond.no);
         break;
     case EXPR_CAST:
-        expr_names(arena, e->cast.value, out);
+        fn(user, e->cast.value);
         break;
     case EXPR_INDEX:
-        expr_names(arena, e->index.base, out);
+        fn(user, e->index.base);
         for (uint32_t i = 0; i < e->index.entries.len; i++)
-            expr_names(arena, e->index.entries.data[i].value, out);
+            fn(user, e->index.entries.data[i].value);
         break;
     case EXPR_ELSE:
-        expr_names(arena, e->otherwise.value, out);
-        expr_names(arena, e->otherwise.fill, out);
+        fn(user, e->otherwise.value);
+        fn(user, e->otherwise.fill);
         break;
     case EXPR_CALL:
-        expr_names(arena, e->call.callee, out);
+        fn(user, e->call.callee);
         for (uint32_t i = 0; i < e->call.args.len; i++)
-            expr_names(arena, e->call.args.data[i].value, out);
+            fn(user, e->call.args.data[i].value);
         break;
     case EXPR_TUPLE:
         for (uint32_t i = 0; i < e->tuple.len; i++)
-            expr_names(arena, e->tuple.data[i], out);
+            fn(user, e->tuple.data[i]);
         break;
+    case EXPR_NAME:
     case EXPR_ERROR:
     case EXPR_INT:
     case EXPR_FLOAT:
@@ -127,6 +59,48 @@ void expr_names(Arena *arena, const Expr *e, StrVec *out) {
     case EXPR_STRING:
         break;
     }
+}
+
+typedef struct Mention {
+    Str name;
+    bool found;
+} Mention;
+
+/* Axes of calls and dims of named entries are names too. */
+static void find_mention(void *user, const Expr *e) {
+    Mention *m = user;
+    if (!e || m->found)
+        return;
+    m->found = e->kind == EXPR_NAME && e->name.name.text == m->name;
+    for (uint32_t i = 0; e->kind == EXPR_CALL && i < e->call.axes.len; i++)
+        m->found |= e->call.axes.data[i].text == m->name;
+    for (uint32_t i = 0; e->kind == EXPR_INDEX && i < e->index.entries.len; i++)
+        m->found |= e->index.entries.data[i].name.text == m->name;
+    each_part(e, find_mention, m);
+}
+
+bool expr_mentions(const Expr *e, Str name) {
+    Mention m = {.name = name};
+    find_mention(&m, e);
+    return m.found;
+}
+
+typedef struct Names {
+    Arena *arena;
+    StrVec *out;
+} Names;
+
+static void add_names(void *user, const Expr *e) {
+    Names *n = user;
+    if (!e)
+        return;
+    if (e->kind == EXPR_NAME)
+        vec_push(n->arena, n->out, e->name.name.text);
+    each_part(e, add_names, n);
+}
+
+void expr_names(Arena *arena, const Expr *e, StrVec *out) {
+    add_names(&(Names){arena, out}, e);
 }
 
 /* The variable or tensor that a statement writes. */
