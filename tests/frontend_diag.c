@@ -84,6 +84,7 @@ static const struct {
     {DIAG_NAN_TO_INTEGER, "--check: tests/driver_checks.c"},
     {DIAG_OUTSIDE, "--check: tests/driver_checks.c"},
     {DIAG_PARTLY_WRITTEN, "--check: tests/driver_checks.c"},
+    {DIAG_TOO_LARGE, "tests/limits.c, tests/guard.c"},
     {DIAG_INTERNAL, "no text should give it"},
     {DIAG_UNSUPPORTED, "what it is about changes"},
 };
