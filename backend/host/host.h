@@ -9,6 +9,7 @@
 #define FUSE_BACKEND_HOST_HOST_H
 
 #include "backend/backend.h"
+#include "backend/host/sim.h"
 
 typedef struct HostModule HostModule;
 
@@ -27,5 +28,7 @@ const char *host_module_plan(const HostModule *h, size_t *len);
 // processor. NULL, or a message that lives until the next launch.
 const char *host_launch(HostModule *h, const char *entry, void *const *args, int64_t grid,
                         int warps, int64_t smem, int threads, uint64_t seed);
+// Accesses to shared memory of all launches on sim so far.
+SimBanks host_sim_banks(const HostModule *h, SimAccess kind);
 
 #endif

@@ -33,6 +33,7 @@ struct HostModule {
     size_t plan_len;
     Entry *entry;
     int nentry;
+    SimBanks banks[SIM_ACCESSES]; // of all launches on sim
     char message[2560];
 };
 
@@ -250,8 +251,17 @@ static const char *launch_sim(HostModule *h, const Entry *e, SimEntry *entry, vo
     for (int64_t p = 0; p < grid && !message; p++)
         if (!sim_run(sim, entry, args, p))
             message = fail(h, "%s", sim_report(sim));
+    for (int kind = 0; kind < SIM_ACCESSES; kind++) {
+        SimBanks b = sim_banks(sim, (SimAccess)kind);
+        h->banks[kind].phases += b.phases;
+        h->banks[kind].conflicts += b.conflicts;
+    }
     sim_free(sim);
     return message;
+}
+
+SimBanks host_sim_banks(const HostModule *h, SimAccess kind) {
+    return h->banks[kind];
 }
 
 // --- launch ------------------------------------------------------------------------------------

@@ -48,6 +48,15 @@ static inline uint64_t sim_span(Span span) {
     return (uint64_t)span.end << 32 | span.begin;
 }
 
+// Phases of accesses to shared memory, each of which takes a turn, and the turns that bank
+// conflicts add.
+typedef enum SimAccess { SIM_LOADS, SIM_STORES, SIM_MATRICES, SIM_COPIES, SIM_ACCESSES } SimAccess;
+typedef struct SimBanks {
+    int64_t phases, conflicts;
+} SimBanks;
+// Since sim_new. SIM_MATRICES are ldmatrix and stmatrix, SIM_COPIES the writes of cp.async.
+SimBanks sim_banks(const Sim *sim, SimAccess kind);
+
 // --- helpers of compiled code ------------------------------------------------------------------
 
 // `width` consecutive elements a lane at base + off[lane]. dst keeps its contents where a lane is

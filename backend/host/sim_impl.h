@@ -143,6 +143,7 @@ struct Sim {
     SimEntry *entry;
     void *const *args;
     int64_t program;
+    SimBanks banks[SIM_ACCESSES];
     bool failed;
     char report[2048];
 };
@@ -157,6 +158,9 @@ void sim_stop(SimWarp *w) __attribute__((noreturn));
 // "k.fk:3:9", or "" when nowhere; buf holds at least 160 bytes.
 const char *sim_place(const Sim *sim, uint32_t at, char *buf, size_t cap);
 
+// Counts an access of `bytes` at off[lane] by the lanes of the mask.
+void sim_banks_count(SimWarp *w, SimAccess kind, const int32_t *off, int lanes, uint32_t mask,
+                     int bytes);
 // Shadow checks of a warp's access to shared bytes; they fail the launch.
 void sim_shared_read(SimWarp *w, int lane, uint32_t at, uint32_t bytes, uint64_t span);
 void sim_shared_write(SimWarp *w, int lane, uint32_t at, uint32_t bytes, uint64_t span, int agent,

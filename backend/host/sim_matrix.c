@@ -109,6 +109,7 @@ static void matrix_position(int lane, int i, bool trans, int *row, int *col) {
 
 void sim_ldmatrix(SimWarp *w, const int32_t *off, uint32_t *dst, int32_t n, int32_t trans,
                   uint64_t span) {
+    sim_banks_count(w, SIM_MATRICES, off, n * 8, UINT32_MAX, 16);
     for (int row = 0; row < n * 8; row++)
         sim_shared_read(w, row, (uint32_t)off[row], 16, span);
     for (int m = 0; m < n; m++)
@@ -127,6 +128,7 @@ void sim_ldmatrix(SimWarp *w, const int32_t *off, uint32_t *dst, int32_t n, int3
 
 void sim_stmatrix(SimWarp *w, const int32_t *off, const uint32_t *src, int32_t n, int32_t trans,
                   uint64_t span) {
+    sim_banks_count(w, SIM_MATRICES, off, n * 8, UINT32_MAX, 16);
     for (int row = 0; row < n * 8; row++)
         sim_shared_write(w, row, (uint32_t)off[row], 16, span, w->id, w->clock[w->id]);
     for (int m = 0; m < n; m++)

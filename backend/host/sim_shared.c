@@ -181,6 +181,7 @@ void sim_shared_mbar(SimWarp *w, uint32_t at, uint64_t span) {
 void sim_load_shared(SimWarp *w, const int32_t *off, uint32_t mask, void *dst, int32_t elem_bytes,
                      int32_t width, uint64_t span) {
     size_t size = (size_t)elem_bytes;
+    sim_banks_count(w, SIM_LOADS, off, SIM_LANES, mask, elem_bytes * width);
     for (int lane = 0; lane < SIM_LANES; lane++) {
         if (!(mask >> lane & 1))
             continue;
@@ -195,6 +196,7 @@ void sim_load_shared(SimWarp *w, const int32_t *off, uint32_t mask, void *dst, i
 void sim_store_shared(SimWarp *w, const int32_t *off, uint32_t mask, const void *src,
                       int32_t elem_bytes, int32_t width, uint64_t span) {
     size_t size = (size_t)elem_bytes;
+    sim_banks_count(w, SIM_STORES, off, SIM_LANES, mask, elem_bytes * width);
     for (int lane = 0; lane < SIM_LANES; lane++) {
         if (!(mask >> lane & 1))
             continue;
@@ -230,6 +232,7 @@ void sim_copies_advance(SimWarp *w) {
 
 void sim_cp_async(SimWarp *w, const int32_t *soff, const void *base, const int64_t *goff,
                   uint32_t mask, const int32_t *src_bytes, int32_t bytes, uint64_t span) {
+    sim_banks_count(w, SIM_COPIES, soff, SIM_LANES, mask, bytes);
     for (int lane = 0; lane < SIM_LANES; lane++) {
         if (!(mask >> lane & 1))
             continue;
