@@ -49,9 +49,14 @@ static uint32_t clamp_size(const Axis *a, uint32_t size) {
 // A size that the source or a schedule clause gave wins over `size`. On the CPU a tile is unrolled
 // into vectors: a clause, most often written for a GPU, may make it smaller there, not larger, and
 // by a power of two. An axis that nothing binds has one tile, all of it: its size is pass variants'
-// or pass stream's.
+// or pass stream's. One with the window of another has its size.
 static void axis_set_size_at_least(PassCtx *ctx, Kernel *k, Axis *a, uint32_t size,
                                    uint32_t least) {
+    if (a->like) {
+        axis_set_size_at_least(ctx, k, a->like, size, least);
+        a->size = a->like->size;
+        return;
+    }
     if (a->size != 0 || a->is_dim || a->hi)
         return;
     const ScheduleEntry *e = schedule_find_axis(ctx, k, a);

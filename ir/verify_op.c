@@ -254,6 +254,9 @@ static bool check_axis(Verify *v, const Op *op) {
         if (others[i] &&
             (others[i] == a || others[i]->id >= v->kernel->naxis || !v->declared[others[i]->id]))
             return verify_fail(v, "axis %s is not declared here", others[i]->name);
+    if (a->like && a->like->size != a->size && v->module->stage >= STAGE_SCHEDULED)
+        return verify_fail(v, "axis %s has another size than axis %s, whose window it has", a->name,
+                           a->like->name);
     if (op->nin && (a->lo != op->in[0] || a->hi != op->in[1]))
         return verify_fail(v, "the axis does not know its window");
     if (!op->nin && (a->lo || a->hi))
