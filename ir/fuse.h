@@ -48,7 +48,8 @@ Op *fuse_spread_whole(PassCtx *ctx, Kernel *k, Op *par);
 // histogram[n, b] => a sum along n of comparisons with b.
 void fuse_histograms(PassCtx *ctx, Kernel *k);
 // dot[K] over an axis that is neither bound nor small => a loop over tiles of K that carries the
-// sum.
-bool fuse_dot_loops(PassCtx *ctx, Kernel *k, Region *region);
+// sum. Where more than elementwise work on loads makes an operand the product stays for pass
+// stream.
+void fuse_dot_loops(PassCtx *ctx, Kernel *k, Region *region);
 
 #endif

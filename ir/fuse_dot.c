@@ -73,26 +73,24 @@ static void replace_all(Kernel *k, Arena *scratch, Op *old, Value *with) {
     ir_substitute(k->body, &m);
 }
 
-static bool dot_to_loop(PassCtx *ctx, Kernel *k, Op *dot, Axis *whole) {
+// An operand is overwritten on the way, or something else along the axis makes it: pass stream has
+// loops for that.
+static bool dot_stays(PassCtx *ctx, const Kernel *k, const Op *dot, const Axis *whole) {
     Op **cone;
     int n = cone_along(ctx->scratch, k, dot, whole, &cone);
     for (int i = 0; i < n; i++) {
-        if (cone[i]->kind == OP_LOAD && load_is_stuck(cone[i], dot)) {
-            diag_add(ctx->diags, DIAG_UNSUPPORTED, cone[i]->span,
-                     "not supported yet: an operand of a product along %s that is overwritten "
-                     "before the product, inside one nest",
-                     whole->name);
-            return false;
-        }
-        for (int j = 0; j < cone[i]->naxes; j++) {
-            if (cone[i]->axes[j] == whole) {
-                diag_add(ctx->diags, DIAG_UNSUPPORTED, cone[i]->span,
-                         "not supported yet: a reduction along the axis that a product contracts, "
-                         "inside one nest");
-                return false;
-            }
-        }
+        if (cone[i]->kind == OP_LOAD && load_is_stuck(cone[i], dot))
+            return true;
+        for (int j = 0; j < cone[i]->naxes; j++)
+            if (cone[i]->axes[j] == whole)
+                return true;
     }
+    return false;
+}
+
+static void dot_to_loop(PassCtx *ctx, Kernel *k, Op *dot, Axis *whole) {
+    Op **cone;
+    int n = cone_along(ctx->scratch, k, dot, whole, &cone);
     Builder b = ir_builder_before(k, dot);
     b.span = dot->span;
     Axis *tile = ir_axis(&b, tile_name(ctx->scratch, whole), whole, 0);
@@ -124,38 +122,34 @@ static bool dot_to_loop(PassCtx *ctx, Kernel *k, Op *dot, Axis *whole) {
     ir_yield(&in, 1, &sum, NULL);
     replace_all(k, ctx->scratch, dot, loop->res[0]);
     ir_op_unlink(dot);
-    return true;
 }
 
-static bool region_dot_loops(PassCtx *ctx, Kernel *k, Region *region) {
+static void region_dot_loops(PassCtx *ctx, Kernel *k, Region *region) {
     for (Op *op = region->first, *next; op; op = next) {
         next = op->next;
         for (int i = 0; i < op->nregion; i++)
-            if (!region_dot_loops(ctx, k, op->region[i]))
-                return false;
+            region_dot_loops(ctx, k, op->region[i]);
         if (op->kind != OP_DOT)
             continue;
         // The first long axis becomes the outermost loop; the dot inside it may have more.
         for (int i = 0; i < op->naxes; i++) {
-            if (!axis_is_long(op->axes[i]))
+            if (!axis_is_long(op->axes[i]) || dot_stays(ctx, k, op, op->axes[i]))
                 continue;
             Op *before = op->prev;
-            if (!dot_to_loop(ctx, k, op, op->axes[i]))
-                return false;
+            dot_to_loop(ctx, k, op, op->axes[i]);
             // The new loop stands where the dot stood.
             Op *loop = before ? before->next : region->first;
             while (loop && loop->kind != OP_FOR)
                 loop = loop->next;
-            if (loop && !region_dot_loops(ctx, k, loop->region[0]))
-                return false;
+            if (loop)
+                region_dot_loops(ctx, k, loop->region[0]);
             break;
         }
     }
-    return true;
 }
 
-bool fuse_dot_loops(PassCtx *ctx, Kernel *k, Region *region) {
-    return region_dot_loops(ctx, k, region);
+void fuse_dot_loops(PassCtx *ctx, Kernel *k, Region *region) {
+    region_dot_loops(ctx, k, region);
 }
 
 // --- inner products ---

@@ -17,6 +17,7 @@
 #include "ir/fold.h"
 #include "ir/nest.h"
 #include "ir/remark.h"
+#include "ir/stream.h"
 
 #include <string.h>
 
@@ -75,8 +76,8 @@ static void find_must_hold(void *user, Op *op) {
     bool along = false, uses = op_takes_axis(op, m->axis);
     for (int i = 0; i < op->naxes; i++)
         along |= op->axes[i] == m->axis;
-    bool streams = op->kind == OP_REDUCE || op->kind == OP_FOLD || op->kind == OP_INSIDE ||
-                   op->kind == OP_AXIS || (op_is_scan(op) && op->axes[0] == m->axis);
+    bool streams = stream_reduces(op, m->axis) || op->kind == OP_INSIDE || op->kind == OP_AXIS ||
+                   (op_is_scan(op) && op->axes[0] == m->axis);
     m->found |= (along && !streams) || (uses && op->parent != m->body);
 }
 
