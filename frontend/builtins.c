@@ -25,6 +25,12 @@ bool builtin_exists(const char *name) {
     return builtin_find(name) >= 0;
 }
 
+bool builtin_along(const char *name) {
+    int id = builtin_find(name);
+    return id >= 0 && builtins[id].brackets != BRACKETS_NO && builtins[id].least == 1 &&
+           builtins[id].family != FAMILY_TOPK;
+}
+
 bool builtin_has_effect(const Expr *call) {
     int id = call->kind == EXPR_CALL ? builtin_find(call->call.callee->name.name.text) : -1;
     return id >= 0 && builtins[id].family == FAMILY_ATOMIC_CAS;
@@ -127,11 +133,28 @@ static Val abs_call(Fe *fe, BuiltinCall *c) {
     return build_unary(fe, OP_ABS, v, val_dtype(v), c->e->span);
 }
 
+/* The call along the last axis of its tensor, "sum[N](x)"; NULL where an argument is no plain
+ * tensor or its last dim no axis by its name. */
+static const char *along_text(Fe *fe, const BuiltinCall *c) {
+    bool is_reduction = c->row->most == 1 || c->row->family == FAMILY_CHOOSE;
+    if (!is_reduction || c->id == BUILTIN_HISTOGRAM || c->n != 1 || c->e->call.axes.len > 0)
+        return NULL;
+    const Expr *e = c->e->call.args.data[0].value;
+    Entry *entry =
+        e->kind == EXPR_NAME && !e->name.module.text ? scope_find(fe, e->name.name.text) : NULL;
+    const Tensor *t = entry && entry->kind == ENTRY_TENSOR ? entry->tensor : NULL;
+    if (!t || t->mem->rank == 0 || !t->dim[t->mem->rank - 1])
+        return NULL;
+    return arena_printf(fe->arena, "%s[%s](%s)", c->row->name, t->dim[t->mem->rank - 1],
+                        span_text(fe, e->span));
+}
+
 static Val choose_call(Fe *fe, BuiltinCall *c) {
     if (c->n < 2) {
         Diag *d = fe_error(fe, DIAG_ARGUMENT_COUNT, c->e->span,
                            "`%s` of one value needs the axes to reduce", c->row->name);
-        diag_hint(fe->diags, d, "write `%s`", c->row->shape);
+        const char *along = along_text(fe, c);
+        diag_hint(fe->diags, d, "write `%s`", along ? along : c->row->shape);
         return val_poison();
     }
     Val r = c->arg[0];
@@ -271,7 +294,8 @@ static bool check_shape(Fe *fe, BuiltinCall *c) {
     else
         d = fe_error(fe, DIAG_ARGUMENT_COUNT, c->e->span, "`%s` is given %u arguments", row->name,
                      n);
-    diag_hint(fe->diags, d, "write `%s`", row->shape);
+    const char *along = row->brackets != BRACKETS_NO ? along_text(fe, c) : NULL;
+    diag_hint(fe->diags, d, "write `%s`", along ? along : row->shape);
     return false;
 }
 

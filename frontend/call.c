@@ -25,7 +25,10 @@ void call_unknown(Fe *fe, const Expr *callee) {
     Span span;
     Name name = callee->name.name;
     if (!is_kernel(fe, name.text, &span)) {
+        const char *indexed = fe->indexed;
+        fe->indexed = NULL; /* no axis is called */
         report_unknown(fe, name);
+        fe->indexed = indexed;
         return;
     }
     Diag *d = fe_error(fe, DIAG_NOT_CALLABLE, callee->span,
@@ -314,9 +317,11 @@ static Val fn_inline(Fe *fe, Call *c, Span span, const char *hint) {
         return val_poison();
     uint32_t mark, floor = fe->floor;
     SourceModule *names = fe->names;
+    const char *indexed = fe->indexed;
     scope_open(fe, &mark);
     fe->floor = mark;
     fe->names = c->fn.module;
+    fe->indexed = NULL;
     for (uint32_t i = 0; i < c->naxes; i++) {
         Entry *e = scope_add(fe, ENTRY_AXIS, fn->fn.axes.data[i]);
         e->axis = c->axes[i];
@@ -332,6 +337,7 @@ static Val fn_inline(Fe *fe, Call *c, Span span, const char *hint) {
     fn_leave(fe);
     fe->names = names;
     fe->floor = floor;
+    fe->indexed = indexed;
     scope_close(fe, mark);
     return check_escape(fe, fn, r, span) ? r : val_poison();
 }

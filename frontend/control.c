@@ -178,11 +178,17 @@ static bool tile_size(Fe *fe, const AstBinder *b, uint32_t *size) {
     return true;
 }
 
+/* N of Python's `range(N)`, else e itself. */
+static const Expr *range_argument(const Expr *e) {
+    bool is_range = e->kind == EXPR_CALL && !strcmp(e->call.callee->name.name.text, "range");
+    return is_range && e->call.args.len == 1 ? e->call.args.data[0].value : e;
+}
+
 static bool binder_range(Fe *fe, const AstBinder *b, bool grid, BinderInit *init) {
     const Range *r = &b->range;
     if (r->kind == RANGE_WHOLE) {
         Diag *d = fe_error(fe, DIAG_BAD_RANGE, r->span, "`%s` needs a range", b->name.text);
-        const char *text = span_text(fe, r->high->span);
+        const char *text = span_text(fe, range_argument(r->high)->span);
         diag_hint(fe->diags, d, "write `%s in 0..%s`, or `%s in tiles(%s)`", b->name.text, text,
                   b->name.text, text);
         return false;

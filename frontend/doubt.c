@@ -3,6 +3,7 @@
  * Input: values and statements as they are lowered. Output: warnings; nothing else changes.
  *   - a read that leaves its tensor, whose 0 an `exp`, `cos`, `max`, `mean` takes for a value
  *   - a `dot` of which no operand has an axis of its own
+ *   - two axes in each other's place
  *   - a `while` whose condition nothing in its body changes
  *   - a `scatter` of what one tile alone has summed
  * Each is certain of its facts: what is not known (data, symbolic sizes that do not cancel) is
@@ -289,6 +290,62 @@ void doubt_constant(Fe *fe, const Tensor *t, Value *const *index, Span span) {
         else if (t->text[d])
             diag_hint(fe->diags, diag, "indices of this dim are 0..%s", t->text[d]);
     }
+}
+
+/* --- swapped axes --------------------------------------------------------------------------- */
+
+/* The dim all of which the index walks, nothing else; NULL: none. */
+static const Axis *walked(Fe *fe, const Value *index) {
+    if (index->kind != VALUE_IOTA)
+        return NULL;
+    const Axis *axis = index->axis;
+    if (axis->is_dim)
+        return axis;
+    const AxisInfo *info = axis_info(fe, axis);
+    bool whole = axis->of && info->lo && info->lo->kind == VALUE_CONST && info->lo->u.i == 0 &&
+                 info->hi == axis->of->extent;
+    return whole ? axis->of : NULL;
+}
+
+/* Whether a condition of `where` speaks of both dims: they may be equal. */
+static bool related(Fe *fe, const Axis *a, const Axis *b) {
+    const ExprVec *where = &fe->decl->kernel.where;
+    for (uint32_t i = 0; i < where->len; i++)
+        if (expr_mentions(where->data[i], a->name) && expr_mentions(where->data[i], b->name))
+            return true;
+    return false;
+}
+
+static const char *exchanged(Fe *fe, const Tensor *t, const Expr *e, int i, int j) {
+    const char *text = arena_printf(fe->arena, "%s[", t->mem->name);
+    for (int d = 0; d < t->mem->rank; d++) {
+        const IndexEntry *entry = &e->index.entries.data[d == i ? j : d == j ? i : d];
+        text = arena_printf(fe->arena, "%s%s%s", text, d ? ", " : "", span_text(fe, entry->span));
+    }
+    return arena_printf(fe->arena, "%s]", text);
+}
+
+static void report_swapped(Fe *fe, const Tensor *t, const Expr *e, Value *const *index, int i,
+                           int j, Span span) {
+    const Axis *a = t->axis[i], *b = t->axis[j];
+    Diag *d = fe_error(fe, DIAG_SWAPPED_AXES, span,
+                       "`%s` walks `%s` and indexes dim `%s` of `%s`, `%s` walks `%s` and indexes "
+                       "dim `%s`",
+                       index[i]->axis->name, b->name, a->name, t->mem->name, index[j]->axis->name,
+                       a->name, b->name);
+    if (e->index.entries.data[0].kind != INDEX_NAMED)
+        diag_hint(fe->diags, d, "write `%s`", exchanged(fe, t, e, i, j));
+    diag_hint(fe->diags, d, "if the two dims are always equal, say so: `where %s == %s`", a->name,
+              b->name);
+}
+
+void doubt_swapped(Fe *fe, const Tensor *t, const Expr *e, Value *const *index, Span span) {
+    for (int j = 0; e && j < t->mem->rank; j++)
+        for (int i = 0; i < j; i++) {
+            const Axis *a = walked(fe, index[i]), *b = walked(fe, index[j]);
+            if (a && b && a != b && a == t->axis[j] && b == t->axis[i] && !related(fe, a, b))
+                report_swapped(fe, t, e, index, i, j, span);
+        }
 }
 
 /* --- while ---------------------------------------------------------------------------------- */

@@ -86,6 +86,8 @@ static Val need_kind(Fe *fe, Val v, Span span, BinaryOp op, const char *what) {
         diag_hint(fe->diags, d, "write `a - b * trunc(a / b)`");
     if (op == BINARY_AND || op == BINARY_OR)
         diag_hint(fe->diags, d, "compare it: `... != 0`");
+    if (op == BINARY_BITXOR && dtype_is_float(val_dtype(v)))
+        diag_hint(fe->diags, d, "`^` is of bits; a power is `pow(a, b)`, or `exp2(x)` of 2");
     if (op == BINARY_SHL && dtype_is_float(val_dtype(v)))
         diag_hint(fe->diags, d, "multiply by a power of two");
     return val_poison();

@@ -164,6 +164,9 @@ typedef struct Fe {
     bool incomplete;              /* parts of a text could not be parsed: names may be missing */
     uint32_t loops;               /* open host loops */
     bool in_index;                /* integer arithmetic is `index` */
+    const char *indexed;          /* the dim whose index is at hand, as written; for hints */
+    const Expr *outer_index;      /* the `[n]` of `x[m][n]`, for hints */
+    const Expr *head_dim;         /* the dim of a parameter, an expression, that is at hand */
     Span sides[2];                /* operands of the operator at hand, for hints */
     const char *hint;
     const char *instance; /* its name, where it is not the first of its kernel */
@@ -269,6 +272,7 @@ Val fn_call(Fe *fe, Global fn, const Expr *e);
 Val fn_apply(Fe *fe, Global fn, uint32_t n, const Val *args, Span span);
 Val const_value(Fe *fe, Global g, Span span);
 bool builtin_exists(const char *name);
+bool builtin_along(const char *name); /* takes axes in brackets and one value */
 /* Brackets and the number of arguments; reports where they do not fit. */
 bool builtin_check_call(Fe *fe, const Expr *e);
 bool builtin_has_effect(const Expr *call); /* so that its value need not be used */
@@ -334,6 +338,8 @@ void doubt_outside(Fe *fe, Val v, AxisSet along, const char *name, Span span, Va
 void doubts_report(Fe *fe);
 /* An index that is a number outside of the tensor. */
 void doubt_constant(Fe *fe, const Tensor *t, Value *const *index, Span span);
+/* Two whole axes, each of which indexes the dim that the other one walks. */
+void doubt_swapped(Fe *fe, const Tensor *t, const Expr *e, Value *const *index, Span span);
 void doubt_while(Fe *fe, const Stmt *s);
 void doubt_scatter(Fe *fe, const Value *v, Value *const *index, int rank, Span target, Span span);
 

@@ -58,7 +58,10 @@ static bool index_entry(Fe *fe, Tensor *t, int dim, const IndexEntry *entry, Val
     }
     if (dim_as_index(fe, entry->value))
         return false;
+    const char *indexed = fe->indexed;
+    fe->indexed = t->text[dim];
     *out = expr_index(fe, entry->value);
+    fe->indexed = indexed;
     if (*out)
         infer_of(fe, t, dim, *out);
     return *out != NULL;
@@ -120,6 +123,14 @@ static bool check_repeats(Fe *fe, Tensor *t, Value **index, const bool *whole, S
     return true;
 }
 
+static const char *entries_text(Fe *fe, const IndexEntryVec *entries) {
+    const char *text = "";
+    for (uint32_t i = 0; i < entries->len; i++)
+        text = arena_printf(fe->arena, "%s%s%s", text, i ? ", " : "",
+                            span_text(fe, entries->data[i].span));
+    return text;
+}
+
 static bool fill_index(Fe *fe, Tensor *t, const Expr *e, Value **index, bool *whole, Span span) {
     const IndexEntryVec *entries = e ? &e->index.entries : NULL;
     int rank = t->mem->rank;
@@ -137,7 +148,11 @@ static bool fill_index(Fe *fe, Tensor *t, const Expr *e, Value **index, bool *wh
             fe_error(fe, DIAG_INDEX_COUNT, span, "`%s` has %d dim%s %s, this index has %u",
                      t->mem->name, rank, rank == 1 ? "" : "s", dims_text(fe, t), entries->len);
         diag_note(fe->diags, d, t->span, "`%s` is declared here", t->mem->name);
-        if (entries->len < (uint32_t)rank)
+        if (fe->outer_index && fe->outer_index->index.base == e)
+            diag_hint(fe->diags, d, "all indices stand in one pair of brackets: `%s[%s, %s]`",
+                      t->mem->name, entries_text(fe, entries),
+                      entries_text(fe, &fe->outer_index->index.entries));
+        else if (entries->len < (uint32_t)rank)
             diag_hint(fe->diags, d, "write `:` for a whole dim");
         else
             diag_hint(fe->diags, d, "axes are matched by name and broadcast: none is inserted");
@@ -165,6 +180,7 @@ bool tensor_index(Fe *fe, Tensor *t, const Expr *e, Value **index, AxisSet *axes
     if (!fill_index(fe, t, e, index, whole, span) || !check_repeats(fe, t, index, whole, span))
         return false;
     doubt_constant(fe, t, index, span);
+    doubt_swapped(fe, t, e, index, span);
     for (int i = 0; i < t->mem->rank; i++)
         if (!axes_union(*axes, index[i]->type.axes, axes)) {
             fe_error(fe, DIAG_TOO_MANY_AXES, span, "the index has more than %d axes", AXES_MAX);
@@ -275,6 +291,7 @@ Val index_expr(Fe *fe, const Expr *e, const Expr *fill) {
     const char *hint = hint_take(fe);
     const Expr *base = e->kind == EXPR_INDEX ? e->index.base : e;
     const Expr *entries = e->kind == EXPR_INDEX ? e : NULL;
+    fe->outer_index = entries && base->kind == EXPR_INDEX ? e : fe->outer_index;
     Val v = expr_any(fe, base);
     switch (v.kind) {
     case VAL_TENSOR:

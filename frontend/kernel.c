@@ -438,7 +438,9 @@ static void lower_where(Fe *fe, const Params *ps) {
     fe->in_index = true;
     for (uint32_t i = 0; i < ps->expr_dims.len; i++) {
         const ExprDim *d = &ps->expr_dims.data[i];
+        fe->head_dim = d->expr;
         Value *v = expr_index(fe, d->expr);
+        fe->head_dim = NULL;
         if (v)
             require(fe, build_cmp(fe, CMP_EQ, val_of(d->value), val_of(v), DT_INDEX, d->expr->span),
                     d->expr->span);

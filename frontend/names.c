@@ -11,6 +11,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 enum { CALLS_SHOWN = 4 };
 
@@ -159,11 +160,28 @@ static const char *dims_of(Fe *fe, const Tensor *t) {
     return text;
 }
 
+/* The last dim that is an axis by its name. */
+static const char *last_dim_axis(const Tensor *t) {
+    for (int d = t->mem->rank; d-- > 0;)
+        if (t->dim[d])
+            return t->dim[d];
+    return "n";
+}
+
 static void hint_member(Fe *fe, Diag *d, const Entry *e, Str base, Str member) {
     const char *idiom = idiom_hint(member);
     bool is_size = !strcmp(member, "shape") || !strcmp(member, "size");
     if (!strcmp(member, "T"))
-        diag_hint(fe->diags, d, "axes have names, there is no transpose: write `%s[n, m]`", base);
+        diag_hint(fe->diags, d,
+                  "axes have names, so there is nothing to transpose: write `%s` alone, `y = %s;`",
+                  base, base);
+    else if ((!strcmp(member, "to") || !strcmp(member, "astype") || !strcmp(member, "type")) &&
+             e->kind != ENTRY_TYPE)
+        diag_hint(fe->diags, d, "a conversion is written with `as`: `%s as f16`", base);
+    else if (builtin_along(member) && e->kind == ENTRY_TENSOR && e->tensor->mem->rank > 0)
+        diag_hint(fe->diags, d,
+                  "nothing has members here: call a function along an axis, `%s[%s](%s)`", member,
+                  last_dim_axis(e->tensor), base);
     else if (is_size && e->kind == ENTRY_TENSOR)
         diag_hint(fe->diags, d, "the sizes of `%s` are its dims, numbers in expressions: %s", base,
                   dims_of(fe, e->tensor));
@@ -270,13 +288,19 @@ static void consider(const char *name, const char *candidate, const char **best,
     }
 }
 
-static const char *nearest_name(Fe *fe, const char *name) {
+static const char *nearest_entry(Fe *fe, const char *name, int *distance) {
     const char *best = NULL;
     size_t len = strlen(name);
-    int distance = len > 4 ? 3 : len > 2 ? 2 : 1;
+    *distance = len > 4 ? 3 : len > 2 ? 2 : 1;
     for (uint32_t i = fe->floor; i < fe->entries.len; i++)
         if (fe->entries.data[i].kind != ENTRY_POISON && fe->entries.data[i].name[0] != '$')
-            consider(name, fe->entries.data[i].name, &best, &distance);
+            consider(name, fe->entries.data[i].name, &best, distance);
+    return best;
+}
+
+static const char *nearest_name(Fe *fe, const char *name) {
+    int distance;
+    const char *best = nearest_entry(fe, name, &distance);
     for (uint32_t i = 0; i < fe->modules.len; i++) {
         const AstFile *ast = fe->modules.data[i]->ast;
         for (uint32_t k = 0; k < ast->decls.len; k++)
@@ -326,8 +350,72 @@ static bool hint_elsewhere(Fe *fe, Diag *d, Str name) {
     return false;
 }
 
-/* Reported once: the name is then in scope as something wrong. */
-Diag *report_unknown(Fe *fe, Name name) {
+/* The dim in scope that has this name in the other case, or NULL. */
+static const char *dim_in_other_case(Fe *fe, const char *name) {
+    for (uint32_t i = fe->floor; i < fe->entries.len; i++)
+        if (fe->entries.data[i].kind == ENTRY_DIM && !strcasecmp(fe->entries.data[i].name, name))
+            return fe->entries.data[i].name;
+    return NULL;
+}
+
+/* "`M`, `N`": the dims in scope. */
+static const char *dims_in_scope(Fe *fe) {
+    const char *text = "";
+    for (uint32_t i = fe->floor; i < fe->entries.len; i++)
+        if (fe->entries.data[i].kind == ENTRY_DIM)
+            text = arena_printf(fe->arena, "%s%s`%s`", text, *text ? ", " : "",
+                                fe->entries.data[i].name);
+    return text;
+}
+
+/* An axis that nobody made, in an index or in the brackets of a call. */
+static bool hint_axis(Fe *fe, Diag *d, const char *name, bool is_axis) {
+    int distance;
+    if (!is_axis && !fe->indexed)
+        return false;
+    const char *dim = dim_in_other_case(fe, name), *near = nearest_entry(fe, name, &distance);
+    if (is_axis && dim)
+        diag_hint(fe->diags, d,
+                  "`%s` is a dim: write `%s`, or make an axis of it: `axis %s in %s;`", dim, dim,
+                  name, dim);
+    else if (!dim && near)
+        diag_hint(fe->diags, d, "write `%s`", near);
+    else if (!is_axis)
+        diag_hint(fe->diags, d, "make an axis: `axis %s in %s;`", name, fe->indexed);
+    else if (*dims_in_scope(fe))
+        diag_hint(fe->diags, d, "a dim is an axis (here %s); others are made: `axis %s in ...;`",
+                  dims_in_scope(fe), name);
+    else
+        return false;
+    return true;
+}
+
+/* A dim that only expressions have: `N` of `off: i32[N + 1]`. */
+static bool hint_head_dim(Fe *fe, Diag *d, const char *name) {
+    const Expr *e = fe->head_dim;
+    if (!e)
+        return false;
+    bool is_sum =
+        e->kind == EXPR_BINARY && (e->binary.op == BINARY_ADD || e->binary.op == BINARY_SUB);
+    bool by_number =
+        is_sum && e->binary.left->kind == EXPR_NAME && e->binary.right->kind == EXPR_INT;
+    if (by_number)
+        diag_hint(
+            fe->diags, d,
+            "only a dim that is a plain name is bound by its tensor: write `%s1` for `%s`, and "
+            "`where %s == %s1 %s %s`",
+            name, span_text(fe, e->span), name, name, e->binary.op == BINARY_ADD ? "-" : "+",
+            span_text(fe, e->binary.right->span));
+    else
+        diag_hint(
+            fe->diags, d,
+            "only a dim that is a plain name is bound by its tensor: write `%s1` for `%s`, and "
+            "`where %s == ...` with what `%s` is then",
+            name, span_text(fe, e->span), name, name);
+    return true;
+}
+
+static Diag *report_unknown_as(Fe *fe, Name name, bool is_axis) {
     vec_push(fe->arena, &fe->entries,
              ((Entry){.kind = ENTRY_POISON, .name = name.text, .span = name.span}));
     if (fe->incomplete)
@@ -341,6 +429,8 @@ Diag *report_unknown(Fe *fe, Name name) {
         diag_hint(fe->diags, d, "write `import %s;` at the top of the file", module);
         return NULL;
     }
+    if (hint_axis(fe, d, name.text, is_axis) || hint_head_dim(fe, d, name.text))
+        return NULL;
     const char *near = nearest_name(fe, name.text);
     if (near)
         diag_hint(fe->diags, d, "write `%s`", near);
@@ -351,6 +441,11 @@ Diag *report_unknown(Fe *fe, Name name) {
     else
         return d;
     return NULL;
+}
+
+/* Reported once: the name is then in scope as something wrong. */
+Diag *report_unknown(Fe *fe, Name name) {
+    return report_unknown_as(fe, name, false);
 }
 
 /* --- axes and types ------------------------------------------------------------------------- */
@@ -413,7 +508,7 @@ static const char *entry_word(const Entry *e) {
 Axis *axis_find(Fe *fe, Name name) {
     Entry *e = scope_find(fe, name.text);
     if (!e) {
-        report_unknown(fe, name);
+        report_unknown_as(fe, name, true);
         return NULL;
     }
     if (e->kind == ENTRY_AXIS || e->kind == ENTRY_DIM)
@@ -470,6 +565,10 @@ DType type_find(Fe *fe, const TypeRef *type) {
                   "it is a class of types: declare a type of it, `<T: %s>`, and "
                   "write `T`",
                   type->name.text);
+    else if (!strcmp(type->name.text, "constexpr"))
+        diag_hint(fe->diags, d,
+                  "what is known at compile time is a generic: `<BLOCK: i32>` behind the "
+                  "kernel's name");
     else if (known)
         diag_hint(fe->diags, d, "write `%s`", known);
     else

@@ -188,7 +188,7 @@ static NameVec axes_from_entries(ParseContext *ctx, IndexEntryVec entries) {
         } else if (entry->kind != INDEX_EXPR || value->kind != EXPR_ERROR) {
             Diag *diag = diag_add(ctx->diags, DIAG_SYNTAX, entry->span,
                                   "the brackets of a call hold names of axes");
-            diag_hint(ctx->diags, diag, "values go into the parentheses: `sum[n](x[i, n])`");
+            diag_hint(ctx->diags, diag, "values go into the parentheses: `sum[N](x)`");
         }
     }
     return axes;

@@ -2,6 +2,7 @@
 #include "lang/brackets.h"
 
 #include "lang/scan.h"
+#include "lang/syntax_error.h"
 #include "lang_grammar.h"
 
 static int bracket_close_of(int open) {
@@ -58,6 +59,7 @@ static void report_unclosed(ParseContext *ctx, const Token *token) {
                         token_text(token->kind));
     if (token->kind != TOK_YYEOF)
         diag_note(ctx->diags, diag, bracket.span, "to close this `%s`", open);
+    syntax_hint_comment(ctx, diag, bracket.span.end);
 }
 
 /* The virtual token that closes the innermost bracket, in front of `token`. */

@@ -126,15 +126,76 @@ static bool is_doubled(const ParseContext *ctx, Span at) {
     return len == 2 && text[0] == text[1] && (text[0] == '+' || text[0] == '-');
 }
 
+/* The words of C and Python where another token was expected, and what is written here. `before` or
+ * `at`: the token's text, or the one's before it; NULL: any. */
+static const struct {
+    const char *before, *at, *hint;
+} habits[] = {
+    {NULL, "and", "both conditions: `a && b`"},
+    {NULL, "or", "either condition: `a || b`"},
+    {"not", NULL, "the opposite is `!c`"},
+    {NULL, "where", "to choose is `c ? a : b`"},
+    {NULL, "def", "a function is declared by `fn`"},
+    {"for", "(", "a loop is `for i in 0..N { }`"},
+    {"*", "*", "a power is `pow(a, b)`"},
+    {"float", NULL, "a variable is declared by `var s: f32 = 0;`"},
+    {"double", NULL, "a variable is declared by `var s: f64 = 0;`"},
+    {"int", NULL, "a variable is declared by `var s: i32 = 0;`"},
+    {"auto", NULL, "a value is named by `let s = ...;`"},
+};
+
+static bool span_is(const ParseContext *ctx, Span span, const char *text) {
+    uint32_t len;
+    const char *at = source_span_text(ctx->sources, span, &len);
+    return at && len == strlen(text) && memcmp(at, text, len) == 0;
+}
+
+static const char *habit_at(const ParseContext *ctx, Span at) {
+    for (size_t i = 0; i < LEN(habits); i++) {
+        bool same = !habits[i].before || span_is(ctx, ctx->before, habits[i].before);
+        bool named = habits[i].before && !habits[i].at;
+        if (same && (named ? ctx->last.kind == TOK_IDENT : span_is(ctx, at, habits[i].at)))
+            return habits[i].hint;
+    }
+    return NULL;
+}
+
+/* Python's `x // 2;` is a comment here: a line that goes on behind `//` and ends as a statement. */
+static bool comment_is_division(const ParseContext *ctx, uint32_t offset) {
+    SourceLine line = source_line_at(ctx->sources, offset);
+    uint32_t len = line.len, from = offset - line.begin;
+    while (len > 0 && strchr(" \t\r", line.text[len - 1]))
+        len--;
+    for (uint32_t i = from; i + 2 < len; i++)
+        if (line.text[i] == '/' && line.text[i + 1] == '/')
+            return i > 0 && (line.text[len - 1] == ';' || line.text[len - 1] == '{' ||
+                             line.text[len - 1] == '}');
+    return false;
+}
+
+void syntax_hint_comment(ParseContext *ctx, Diag *diag, uint32_t offset) {
+    if (comment_is_division(ctx, offset))
+        diag_hint(ctx->diags, diag,
+                  "`//` starts a comment: a quotient is `a / b`, rounded down `floordiv(a, b)`");
+}
+
 /* Habits of other languages. */
 static void hint(ParseContext *ctx, Diag *diag, const SyntaxError *found) {
     int kind = ctx->last.kind;
     bool expr = expects(found, "an expression");
-    if (kind == TOK_TYPE && expr)
+    const char *habit = habit_at(ctx, found->at);
+    if (habit)
+        diag_hint(ctx->diags, diag, "%s", habit);
+    else if (kind == TOK_IF && (expects(found, ";") || expects(found, ",") || expects(found, ")")))
+        diag_hint(ctx->diags, diag, "to choose is `c ? a : b`");
+    else if (kind == TOK_TYPE && expects(found, "a statement"))
+        diag_hint(ctx->diags, diag, "a variable is declared by `var s: %s = 0;`",
+                  ctx->last.value.name.text);
+    else if (kind == TOK_TYPE && expr)
         diag_hint(ctx->diags, diag, "a conversion is written `value as %s`",
                   ctx->last.value.name.text);
     else if (kind == TOK_AXIS && expr)
-        diag_hint(ctx->diags, diag, "axes stand in brackets: `sum[n](x)`");
+        diag_hint(ctx->diags, diag, "axes stand in brackets: `sum[N](x)`");
     else if (kind == TOK_ASSIGN && expects(found, "{"))
         diag_hint(ctx->diags, diag, "equality is `==`");
     else if (kind == TOK_COLON && expects(found, "]"))
@@ -174,7 +235,8 @@ void syntax_error_report(ParseContext *ctx, SyntaxError *error) {
     if (semicolon && (on_new_line(ctx, error->at) || ctx->last.kind == TOK_RBRACE ||
                       ctx->last.kind == TOK_YYEOF)) {
         Span gap = {ctx->before.end, ctx->before.end};
-        diag_add(ctx->diags, DIAG_SYNTAX, gap, "expected `;`");
+        Diag *missing = diag_add(ctx->diags, DIAG_SYNTAX, gap, "expected `;`");
+        syntax_hint_comment(ctx, missing, gap.begin);
         return;
     }
     summarise(error);

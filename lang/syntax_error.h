@@ -15,6 +15,8 @@ typedef struct SyntaxError {
 void syntax_error_expect(SyntaxError *error, const char *alias);
 /* Reports it, unless it follows from something that was reported. */
 void syntax_error_report(ParseContext *ctx, SyntaxError *error);
+/* A hint where the comment behind `offset` in its line looks like a division. */
+void syntax_hint_comment(ParseContext *ctx, Diag *diag, uint32_t offset);
 /* Bison's yyerror: with a custom reporter, called only where its stack is exhausted. */
 void lang_yyerror(const Span *span, ParseContext *ctx, const char *message);
 
