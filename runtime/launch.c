@@ -487,6 +487,19 @@ FuseRtStatus fuse_rt_kernel_select(FuseKernel *kernel, int nargs, const FuseRtAr
     return status;
 }
 
+// The name of an input other than `param` that has the dim and is not given; NULL: there is none.
+static const char *missing_carrier(const Frame *f, int param, int dim) {
+    for (int i = 0; i < f->instance->nparam; i++) {
+        const PlanParam *p = &f->instance->param[i];
+        if (i == param || !p->mem || f->arg[i] || p->shown.optional || p->shown.mode == FUSE_RT_OUT)
+            continue;
+        for (int d = 0; d < p->shown.rank; d++)
+            if (p->dim[d].dim == dim)
+                return p->shown.name;
+    }
+    return NULL;
+}
+
 static FuseRtStatus shape_of(const Frame *f, int param, int64_t *shape) {
     const Instance *k = f->instance;
     const PlanParam *p = &k->param[param];
@@ -497,6 +510,11 @@ static FuseRtStatus shape_of(const Frame *f, int param, int64_t *shape) {
             n = f->dim[ref->dim];
         else if (n < 0 && !bind_evaluate(f, ref->value, &n))
             n = -1;
+        const char *missing = n < 0 && ref->dim >= 0 ? missing_carrier(f, param, ref->dim) : NULL;
+        if (missing)
+            return rt_fail(FUSE_RT_INVALID_ARGUMENT,
+                           "%s: argument `%s` is missing, and nothing else says what dim `%s` is",
+                           k->name, missing, k->dim[ref->dim].name);
         if (n < 0 && ref->dim >= 0)
             return rt_fail(
                 FUSE_RT_INVALID_ARGUMENT,

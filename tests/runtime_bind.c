@@ -261,6 +261,8 @@ Test(runtime_bind, shapes_of_outputs) {
     known[1] = arg_int("N", 7);
     EXPECT_OK(fuse_rt_kernel_shape(f.kernel, 2, known, 5, shape));
     cr_expect_eq(shape[1], 7);
+    EXPECT_FAIL(fuse_rt_kernel_shape(f.kernel, 1, known + 1, 5, shape), FUSE_RT_INVALID_ARGUMENT,
+                "lin.bf16: argument `x` is missing, and nothing else says what dim `M` is");
     EXPECT_FAIL(fuse_rt_kernel_shape(f.kernel, 1, known, 3, shape), FUSE_RT_INVALID_ARGUMENT,
                 "`lin.bf16` has no tensor parameter number 3");
 }

@@ -60,6 +60,7 @@ Test(tools_compare, finds_the_worst_element) {
     ((float *)want.data)[9] = NAN;
     r = tensor_compare(&got, &want);
     cr_assert(r.mismatched == 0 && r.worst == 7, "NaN where NaN is wanted is right");
+    cr_assert_eq(r.both_nan, 1);
     ((float *)want.data)[9] = INFINITY;
     r = tensor_compare(&got, &want);
     cr_assert_eq(r.mismatched, 1);

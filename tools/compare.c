@@ -54,6 +54,7 @@ CompareResult tensor_compare(const HostTensor *got, const HostTensor *want) {
             squares += (x - y) * (x - y);
             finite++;
         }
+        out.both_nan += isnan(x) && isnan(y);
         if (same_value(g, w))
             continue;
         out.differing++;

@@ -11,6 +11,7 @@ void tensor_fill_random(HostTensor *tensor, uint64_t seed, const char *name);
 typedef struct CompareResult {
     int64_t elements, differing; // differing: not the same value (NaN is the same as NaN)
     int64_t mismatched;          // NaN or infinity on one side only
+    int64_t both_nan;            // NaN on both sides: the same value
     double max_abs;              // largest |got - want| over finite elements
     double max_want;             // largest |want|, finite
     double rms;                  // root of the mean of (got - want)^2, finite

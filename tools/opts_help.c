@@ -1,5 +1,6 @@
 // `--help` and the manual page, printed from the rows of opts.def.
-// Invariant: everything that the parser accepts is shown, in the order of the table.
+// Invariant: everything that the parser accepts is shown, in the order of the table; what it
+// refuses as not supported yet is not.
 #include "tools/opts_table.h"
 
 #include <string.h>
@@ -54,9 +55,7 @@ static void print_option(FILE *to, const OptionRow *row) {
     spell_option(row, spelt, sizeof spelt);
     int used = snprintf(help, sizeof help, "%s", row->help);
     if (*row->standard)
-        used += snprintf(help + used, sizeof help - (size_t)used, " (default %s)", row->standard);
-    if (row->status == LATER)
-        snprintf(help + used, sizeof help - (size_t)used, " (not supported yet)");
+        snprintf(help + used, sizeof help - (size_t)used, " (default %s)", row->standard);
     int column = fprintf(to, "  %s%s", *row->short_name ? "" : "    ", spelt);
     print_wrapped(to, help, column, HELP_COLUMN);
 }
@@ -65,16 +64,15 @@ void opts_print_help(FILE *to, CommandId command) {
     const char *lead = "usage: ";
     for (CommandId id = 0; id < CMD_COUNT; id++) {
         const CommandRow *row = &command_rows[id];
-        if (command != CMD_COMPILE && id != command)
+        if (row->status == LATER || (command != CMD_COMPILE && id != command))
             continue;
         fprintf(to, "%sfusec%s%s %s\n", lead, *row->word ? " " : "", row->word, row->usage);
-        fprintf(to, "           %s%s\n", row->summary,
-                row->status == LATER ? " (not supported yet)" : "");
+        fprintf(to, "           %s\n", row->summary);
         lead = "       ";
     }
     fprintf(to, "\noptions:\n");
     for (OptId id = 0; id < OPT_COUNT; id++)
-        if (option_is_on(id, command))
+        if (option_is_on(id, command) && option_rows[id].status == READY)
             print_option(to, &option_rows[id]);
     if (command == CMD_RUN)
         fprintf(to, "\narguments:\n"
@@ -107,7 +105,8 @@ static void print_man_options(FILE *to, CommandId command) {
     for (OptId id = 0; id < OPT_COUNT; id++) {
         const OptionRow *row = &option_rows[id];
         // What all commands share is described once, under the first.
-        if (!option_is_on(id, command) || (command != CMD_COMPILE && row->commands == ON_ALL))
+        if (!option_is_on(id, command) || row->status == LATER ||
+            (command != CMD_COMPILE && row->commands == ON_ALL))
             continue;
         char spelt[128];
         spell_option(row, spelt, sizeof spelt);
@@ -117,8 +116,6 @@ static void print_man_options(FILE *to, CommandId command) {
         print_roff(to, row->help);
         if (*row->standard)
             fprintf(to, " (default %s)", row->standard);
-        if (row->status == LATER)
-            fputs(" (not supported yet)", to);
         fputs(".\n", to);
     }
 }

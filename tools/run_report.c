@@ -98,6 +98,9 @@ static bool print_row(FILE *to, const char *name, const HostTensor *got, const H
         fprintf(to, " worst at %s: %.7g, expected %.7g", place,
                 scalar_to_f64(tensor_get(got, result.worst)),
                 scalar_to_f64(tensor_get(want, result.worst)));
+    if (result.both_nan)
+        fprintf(to, "%s%lld of %lld are NaN, as expected", result.worst >= 0 ? "; " : " ",
+                (long long)result.both_nan, (long long)result.elements);
     fputc('\n', to);
     return ok;
 }
