@@ -133,28 +133,67 @@ static Val abs_call(Fe *fe, BuiltinCall *c) {
     return build_unary(fe, OP_ABS, v, val_dtype(v), c->e->span);
 }
 
-/* The call along the last axis of its tensor, "sum[N](x)"; NULL where an argument is no plain
- * tensor or its last dim no axis by its name. */
+/* The last axis that an expression surely has, by its name: one that it names or that a value in it
+ * has, else the last dim of the tensor that it names first. In `other` too, where that is not NULL.
+ * NULL: not known. */
+static const char *last_axis_of(Fe *fe, const Expr *e, const Tensor *other) {
+    StrVec names = {0};
+    const Tensor *t = NULL;
+    expr_names(fe->arena, e, &names);
+    bool whole = strchr(span_text(fe, e->span), ':') != NULL;
+    for (uint32_t i = names.len; i > 0; i--) {
+        const Entry *entry = scope_find(fe, names.data[i - 1]);
+        if (entry && entry->kind == ENTRY_AXIS && !other && !whole)
+            return entry->name;
+        bool is_value = entry && entry->kind == ENTRY_LET && entry->val.kind == VAL_VALUE;
+        AxisSet axes = is_value                            ? entry->val.axes
+                       : entry && entry->kind == ENTRY_VAR ? entry->axes
+                                                           : axes_none();
+        if (axes.n > 0 && !other)
+            return axis_by_id(fe, axes.id[axes.n - 1])->name;
+        if (entry && entry->kind == ENTRY_TENSOR)
+            t = entry->tensor;
+    }
+    for (int d = t ? t->mem->rank : 0; d-- > 0;)
+        for (int k = 0; t->dim[d] && k < (other ? other->mem->rank : 1); k++)
+            if (!other || other->dim[k] == t->dim[d])
+                return t->dim[d];
+    return NULL;
+}
+
+static const Tensor *tensor_named(Fe *fe, const Expr *e) {
+    bool is_name = e->kind == EXPR_NAME && !e->name.module.text;
+    const Entry *entry = is_name ? scope_find(fe, e->name.name.text) : NULL;
+    return entry && entry->kind == ENTRY_TENSOR ? entry->tensor : NULL;
+}
+
+/* The row's example, its first axis one that the arguments have: "sum[N](x)". */
 static const char *along_text(Fe *fe, const BuiltinCall *c) {
-    bool is_reduction = c->row->most == 1 || c->row->family == FAMILY_CHOOSE;
-    if (!is_reduction || c->id == BUILTIN_HISTOGRAM || c->n != 1 || c->e->call.axes.len > 0)
-        return NULL;
-    const Expr *e = c->e->call.args.data[0].value;
-    Entry *entry =
-        e->kind == EXPR_NAME && !e->name.module.text ? scope_find(fe, e->name.name.text) : NULL;
-    const Tensor *t = entry && entry->kind == ENTRY_TENSOR ? entry->tensor : NULL;
-    if (!t || t->mem->rank == 0 || !t->dim[t->mem->rank - 1])
-        return NULL;
-    return arena_printf(fe->arena, "%s[%s](%s)", c->row->name, t->dim[t->mem->rank - 1],
-                        span_text(fe, e->span));
+    const char *shape = c->row->shape, *open = strchr(shape, '['), *args = strchr(shape, '(');
+    const char *end = open ? open + strcspn(open, ",]") : NULL;
+    if (!open || c->e->call.axes.len > 0 || c->n == 0)
+        return shape;
+    const Expr *first = c->e->call.args.data[0].value;
+    bool is_product = c->row->family == FAMILY_DOT;
+    const Tensor *other =
+        is_product && c->n == 2 ? tensor_named(fe, c->e->call.args.data[1].value) : NULL;
+    const char *axis = is_product && !other ? NULL : last_axis_of(fe, first, other);
+    if (!axis)
+        return shape;
+    const char *given = "";
+    for (uint32_t i = 0; i < c->n; i++)
+        given = arena_printf(fe->arena, "%s%s%s", given, i ? ", " : "",
+                             span_text(fe, c->e->call.args.data[i].value->span));
+    bool complete = c->n >= c->row->least && c->n <= c->row->most;
+    return arena_printf(fe->arena, "%s[%s%.*s%s", c->row->name, axis, (int)(args - end), end,
+                        complete ? arena_printf(fe->arena, "(%s)", given) : args);
 }
 
 static Val choose_call(Fe *fe, BuiltinCall *c) {
     if (c->n < 2) {
         Diag *d = fe_error(fe, DIAG_ARGUMENT_COUNT, c->e->span,
                            "`%s` of one value needs the axes to reduce", c->row->name);
-        const char *along = along_text(fe, c);
-        diag_hint(fe->diags, d, "write `%s`", along ? along : c->row->shape);
+        diag_hint(fe->diags, d, "write `%s`", along_text(fe, c));
         return val_poison();
     }
     Val r = c->arg[0];
@@ -294,8 +333,10 @@ static bool check_shape(Fe *fe, BuiltinCall *c) {
     else
         d = fe_error(fe, DIAG_ARGUMENT_COUNT, c->e->span, "`%s` is given %u arguments", row->name,
                      n);
-    const char *along = row->brackets != BRACKETS_NO ? along_text(fe, c) : NULL;
-    diag_hint(fe->diags, d, "write `%s`", along ? along : row->shape);
+    diag_hint(fe->diags, d, "write `%s`", along_text(fe, c));
+    if (row->family == FAMILY_TOPK && axes == 0)
+        diag_hint(fe->diags, d, "the second axis is the result's: `axis %c in 8;`",
+                  *(strchr(row->shape, ',') + 2));
     return false;
 }
 

@@ -385,6 +385,9 @@ static bool hint_axis(Fe *fe, Diag *d, const char *name, bool is_axis) {
     else if (*dims_in_scope(fe))
         diag_hint(fe->diags, d, "a dim is an axis (here %s); others are made: `axis %s in ...;`",
                   dims_in_scope(fe), name);
+    else if (fe->fn_level > 0)
+        diag_hint(fe->diags, d, "a `fn` takes axes in brackets: `fn %s[%s](...)`",
+                  fe->active[fe->fn_level - 1]->name.text, name);
     else
         return false;
     return true;
