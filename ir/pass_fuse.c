@@ -273,6 +273,50 @@ static const char *why_apart(const PassCtx *ctx, const Kernel *k, const RootVec 
     return NULL;
 }
 
+static bool shares_load(const Root *a, const Root *b, AxisSet axes) {
+    for (int i = 0; i < a->cone.n; i++)
+        for (int j = 0; j < b->cone.n; j++)
+            if (a->cone.op[i] == b->cone.op[j] && a->cone.op[i]->kind == OP_LOAD &&
+                axes_subset(axes, a->cone.op[i]->res[0]->type.axes))
+                return true;
+    return false;
+}
+
+// Where one statement has an axis in its grid that another has whole (the store of what a norm
+// reads, and the norm), both can have it whole. That pays where they read one tensor along it.
+static bool joint_grid(const RootVec *run, const Root *r, AxisSet *grid) {
+    AxisSet own = run->data[0].grid, whole = cone_whole_axes(r);
+    AxisSet lost = axes_minus(own, r->grid);
+    *grid = axes_minus(own, lost);
+    axes_union(lost, axes_minus(r->grid, own), &lost);
+    bool shares = false, plain = r->op->kind == OP_STORE && !root_has_product(r);
+    for (uint32_t i = 0; i < run->len; i++) {
+        const Root *other = &run->data[i];
+        plain = plain && other->op->kind == OP_STORE && !root_has_product(other);
+        shares = shares || shares_load(other, r, lost);
+        axes_union(whole, cone_whole_axes(other), &whole);
+    }
+    return grid->n > 0 && plain && shares && axes_subset(lost, whole);
+}
+
+static void set_grid(RootVec *run, Root *r, AxisSet of_run, AxisSet of_root) {
+    for (uint32_t i = 0; i < run->len; i++)
+        run->data[i].grid = of_run;
+    r->grid = of_root;
+}
+
+// NULL when `r` joins the run.
+static const char *join(PassCtx *ctx, const Kernel *k, RootVec *run, Root *r) {
+    AxisSet grid, own = run->data[0].grid, other = r->grid;
+    bool joint = !axes_equal(own, other) && joint_grid(run, r, &grid);
+    if (joint)
+        set_grid(run, r, grid, grid);
+    const char *why = why_apart(ctx, k, run, r);
+    if (joint && why)
+        set_grid(run, r, own, other);
+    return why;
+}
+
 // Builds nests for runs of roots that nothing separates.
 static void region_make_nests(PassCtx *ctx, Kernel *k, Region *host) {
     RootVec run = {0};
@@ -282,7 +326,7 @@ static void region_make_nests(PassCtx *ctx, Kernel *k, Region *host) {
         if (op_is_root(op)) {
             Root r = {.op = op, .cone = cone_of(ctx->scratch, k, host, op)};
             r.grid = axes_minus(root_axes(op), cone_whole_axes(&r));
-            const char *why = run.len > 0 ? why_apart(ctx, k, &run, &r) : NULL;
+            const char *why = run.len > 0 ? join(ctx, k, &run, &r) : NULL;
             if (why) {
                 remark(ctx, DIAG_FUSED, op->span, "not in the launch of the statement before: %s",
                        why);

@@ -127,6 +127,20 @@ Test(explain, statements) {
           "k.fk:4:5: note[fused]: `u` has a launch of its own, its grid is M, K\n");
 }
 
+// A norm beside the store of its operand; a sum of columns beside it is apart.
+Test(explain, one_grid_of_two) {
+    check("kernel k(x: f32[M, N], r: f32[M, N]) -> (h: f32[M, N], y: f32[M, N], c: f32[N]) {\n"
+          "    h = x + r;\n"
+          "    y = h / sum[N](h);\n"
+          "    c = sum[M](x);\n"
+          "}\n",
+          (FuseOptions){.explain = true, .stop_after = "fuse"},
+          "k.fk:3:5: note[fused]: 2 statements share this launch: `h`, `y`; its grid is M\n"
+          "k.fk:4:5: note[fused]: not in the launch of the statement before: its grid is another "
+          "one\n"
+          "k.fk:4:5: note[fused]: `c` has a launch of its own, its grid is N\n");
+}
+
 Test(explain, performance_notes) {
     check(gelu, (FuseOptions){.defines = single},
           "k.fk:4:14: perf[no-matrix-unit]: this product of f32 and f32 does not use the matrix "
