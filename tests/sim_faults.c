@@ -162,7 +162,7 @@ static const char *protocol_report(Text *t, Module *m) {
 }
 
 // Of the first variant whose guards hold.
-static const char *sim_report(Text *t, Module *m, HostModule *host, uint64_t seed) {
+static const char *report_of_run(Text *t, Module *m, HostModule *host, uint64_t seed) {
     for (int i = 0; i < m->nkernel; i++) {
         Data *data = make_data(t->arena, m->kernel[i], t->dims, false);
         Run r = {.arena = t->arena,
@@ -188,7 +188,7 @@ static void simulate(Text *t, const Fault *f, Module *m, bool *placed) {
     }
     cr_assert(host, "%s: %s", f->what, diags_text(diags, t->arena));
     for (uint64_t seed = 0; seed < SEEDS; seed++)
-        expect_report(t, f, sim_report(t, m, host, seed), placed);
+        expect_report(t, f, report_of_run(t, m, host, seed), placed);
     host_module_free(host);
 }
 
@@ -234,7 +234,7 @@ static void expect_sound(Text *t) {
     HostModule *host = host_jit(t->arena, m, target_find(t->target), &options, diags);
     cr_assert(host, "%s", diags_text(diags, t->arena));
     for (uint64_t seed = 0; seed < SEEDS; seed++)
-        cr_expect_str_eq(sim_report(t, m, host, seed), "");
+        cr_expect_str_eq(report_of_run(t, m, host, seed), "");
     host_module_free(host);
 }
 
