@@ -28,6 +28,10 @@ typedef struct Sum {
     bool ok;
 } Sum;
 
+/* Larger coefficients prove nothing: the index arithmetic may wrap around 64 bits. */
+#define SCALE_MAX    ((int64_t)1 << 31)
+#define CONSTANT_MAX ((int64_t)1 << 53)
+
 typedef struct Vars {
     Value *v[VARS_MAX];
     int n;
@@ -83,6 +87,19 @@ static bool is_opaque(Fe *fe, const Op *op) {
     return false;
 }
 
+/* Where the tiles of an axis start, or NULL. */
+static Value *window_lo(Fe *fe, const Axis *axis) {
+    while (axis->like)
+        axis = axis->like;
+    return axis->is_dim ? ir_index(fe->kernel, 0) : axis_info(fe, axis)->lo;
+}
+
+static Value *window_hi(Fe *fe, const Axis *axis) {
+    while (axis->like)
+        axis = axis->like;
+    return axis->is_dim ? axis->extent : axis_info(fe, axis)->hi;
+}
+
 static void depends(Fe *fe, Value *v, Vars *out, int depth) {
     if (depth > 200)
         out->all = true;
@@ -94,7 +111,12 @@ static void depends(Fe *fe, Value *v, Vars *out, int depth) {
     }
     Op *op = v->def;
     if (op->kind == OP_BEGIN || op->kind == OP_END) {
+        Value *lo = window_lo(fe, op->axes[0]), *hi = window_hi(fe, op->axes[0]);
         vars_add(out, op->axes[0]->iota);
+        if (lo)
+            depends(fe, lo, out, depth + 1);
+        if (hi && op->kind == OP_END)
+            depends(fe, hi, out, depth + 1);
         return;
     }
     bool removes = op->kind == OP_REDUCE || op->kind == OP_DOT || op->kind == OP_ARGREDUCE;
@@ -137,10 +159,18 @@ static bool is_invariant(Fe *fe, Value *v) {
 
 /* --- sums ----------------------------------------------------------------------------------- */
 
+static bool is_at_most(int64_t v, int64_t bound) {
+    return v >= -bound && v <= bound;
+}
+
 static void sum_add(Sum *s, Value *leaf, int64_t scale, Value *factor) {
+    s->ok &= is_at_most(scale, SCALE_MAX);
+    if (!s->ok)
+        return;
     for (int i = 0; i < s->n; i++)
         if (s->term[i].leaf == leaf && s->term[i].factor == factor) {
             s->term[i].scale += scale;
+            s->ok &= is_at_most(s->term[i].scale, SCALE_MAX);
             return;
         }
     if (s->n == TERMS_MAX)
@@ -153,9 +183,44 @@ static bool is_negative(const Value *v) {
     return v->kind == VALUE_CONST && v->u.i < 0;
 }
 
+/* A cast after which the number is the same, as an index: integers as 64 bits or as wider ones. */
+static bool keeps_values(const Value *v) {
+    if (v->kind != VALUE_OP || v->def->kind != OP_CAST)
+        return false;
+    DType from = v->def->in[0]->type.dtype, to = v->type.dtype;
+    if (!dtype_is_integer(from) || !dtype_is_integer(to))
+        return false;
+    if (from == to || dtype_bits(to) == 64)
+        return true;
+    return dtype_bits(to) > dtype_bits(from) && (dtype_is_signed(to) || !dtype_is_signed(from));
+}
+
+/* The index of the elements that a store or a read reaches: `c ? e : -1` is e, where it is the
+ * whole index, since the others are outside. */
+static Value *inside(Value *v) {
+    while (v->kind == VALUE_OP) {
+        Op *op = v->def;
+        if (keeps_values(v))
+            v = op->in[0];
+        else if (op->kind == OP_SELECT && is_negative(op->in[2]))
+            v = op->in[1];
+        else if (op->kind == OP_SELECT && is_negative(op->in[1]))
+            v = op->in[2];
+        else
+            break;
+    }
+    return v;
+}
+
 static void sum_of(Fe *fe, Sum *s, Value *v, int64_t scale) {
+    s->ok &= is_at_most(scale, SCALE_MAX);
+    if (!s->ok)
+        return;
     if (v->kind == VALUE_CONST) {
-        s->constant += scale * v->u.i;
+        int64_t product;
+        s->ok &= !__builtin_mul_overflow(scale, v->u.i, &product) &&
+                 is_at_most(product, CONSTANT_MAX) && is_at_most(s->constant, CONSTANT_MAX);
+        s->constant += s->ok ? product : 0;
         return;
     }
     Op *op = v->kind == VALUE_OP ? v->def : NULL;
@@ -166,22 +231,19 @@ static void sum_of(Fe *fe, Sum *s, Value *v, int64_t scale) {
     if (op->kind == OP_ADD || op->kind == OP_SUB) {
         sum_of(fe, s, op->in[0], scale);
         sum_of(fe, s, op->in[1], op->kind == OP_ADD ? scale : -scale);
-    } else if (op->kind == OP_MUL && op->in[1]->kind == VALUE_CONST) {
-        sum_of(fe, s, op->in[0], scale * op->in[1]->u.i);
-    } else if (op->kind == OP_MUL && op->in[0]->kind == VALUE_CONST) {
-        sum_of(fe, s, op->in[1], scale * op->in[0]->u.i);
+    } else if (op->kind == OP_MUL &&
+               (op->in[0]->kind == VALUE_CONST || op->in[1]->kind == VALUE_CONST)) {
+        int k = op->in[1]->kind == VALUE_CONST ? 1 : 0;
+        s->ok &= !__builtin_mul_overflow(scale, op->in[k]->u.i, &scale);
+        sum_of(fe, s, op->in[1 - k], scale);
     } else if (op->kind == OP_MUL && is_invariant(fe, op->in[1])) {
         sum_add(s, op->in[0], scale, op->in[1]);
     } else if (op->kind == OP_MUL && is_invariant(fe, op->in[0])) {
         sum_add(s, op->in[1], scale, op->in[0]);
     } else if (op->kind == OP_NEG) {
         sum_of(fe, s, op->in[0], -scale);
-    } else if (op->kind == OP_CAST && dtype_is_integer(op->in[0]->type.dtype)) {
+    } else if (keeps_values(v)) {
         sum_of(fe, s, op->in[0], scale);
-    } else if (op->kind == OP_SELECT && is_negative(op->in[2])) {
-        sum_of(fe, s, op->in[1], scale); /* outside: dropped */
-    } else if (op->kind == OP_SELECT && is_negative(op->in[1])) {
-        sum_of(fe, s, op->in[2], scale);
     } else {
         sum_add(s, v, scale, NULL);
     }
@@ -189,6 +251,13 @@ static void sum_of(Fe *fe, Sum *s, Value *v, int64_t scale) {
 
 static bool is_variable(const Value *v) {
     return v->kind == VALUE_IOTA || v->kind == VALUE_ARG;
+}
+
+static bool is_dim(const Fe *fe, const Value *v) {
+    for (uint32_t i = 0; i < fe->kernel->nparam; i++)
+        if (fe->kernel->param[i].kind == PARAM_DIM && fe->kernel->param[i].value == v)
+            return true;
+    return false;
 }
 
 /* --- ranges of variables -------------------------------------------------------------------- */
@@ -250,7 +319,7 @@ static void learn(Proof *p, Value *v);
 
 /* The index of a load of rank 1 behind casts, or NULL. */
 static Value *loaded_at(Value *v, Mem **mem) {
-    while (v->kind == VALUE_OP && v->def->kind == OP_CAST)
+    while (keeps_values(v))
         v = v->def->in[0];
     if (v->kind != VALUE_OP || v->def->kind != OP_LOAD || v->def->mem[0].nidx != 1)
         return NULL;
@@ -314,6 +383,9 @@ static void learn_window(Proof *p, const Value *iota) {
     Value *a, *b;
     if (!is_product(info->lo, &a, &b))
         return;
+    if ((a->kind == VALUE_CONST && !is_at_most(a->u.i, SCALE_MAX)) ||
+        (b->kind == VALUE_CONST && !is_at_most(b->u.i, SCALE_MAX)))
+        return;
     if (is_variable(a) && is_invariant(p->fe, b) && is_chunk_end(info->hi, a, b))
         learn(p, a);
     else if (is_variable(b) && is_invariant(p->fe, a) && is_chunk_end(info->hi, b, a))
@@ -350,28 +422,88 @@ static bool learn_digits(Proof *p, int dim, Term *unknown, int n) {
     return true;
 }
 
+/* `v` is never negative, whatever the data are. */
+static bool is_natural(Fe *fe, Value *v, int depth) {
+    if (depth > 40)
+        return false;
+    if (v->kind == VALUE_CONST)
+        return v->u.i >= 0;
+    if (v->kind == VALUE_PARAM)
+        return is_dim(fe, v);
+    Value *lo, *hi;
+    if (is_variable(v))
+        return variable_range(fe, v, &lo, &hi) && is_natural(fe, lo, depth + 1);
+    if (v->kind != VALUE_OP)
+        return false;
+    Op *op = v->def;
+    bool first = op->nin > 0 && is_natural(fe, op->in[0], depth + 1);
+    switch (op->kind) {
+    case OP_BEGIN:
+        lo = window_lo(fe, op->axes[0]);
+        return lo && is_natural(fe, lo, depth + 1);
+    case OP_LOAD:
+        return dtype_is_integer(v->type.dtype) && !dtype_is_signed(v->type.dtype) &&
+               dtype_bits(v->type.dtype) < 64;
+    case OP_CAST:
+        return first && keeps_values(v);
+    case OP_REM:
+        return first;
+    case OP_MAX:
+        return first || is_natural(fe, op->in[1], depth + 1);
+    case OP_ADD:
+    case OP_MUL:
+    case OP_MIN:
+    case OP_DIV:
+    case OP_CDIV:
+    case OP_FLOORDIV:
+        return first && is_natural(fe, op->in[1], depth + 1);
+    default:
+        return false;
+    }
+}
+
+/* All tiles of the axis, whatever the unknown variables are, start at one number modulo its size:
+ * two different starts are at least the size apart. */
+static bool is_aligned(const Proof *p, const Axis *axis) {
+    Value *lo = window_lo(p->fe, axis);
+    if (!lo || axis->size == 0)
+        return false;
+    Sum s = {.ok = true};
+    sum_of(p->fe, &s, lo, 1);
+    for (int i = 0; i < s.n; i++) {
+        const Term *t = &s.term[i];
+        if (t->scale % axis->size != 0 && !is_known(p, t->leaf))
+            return false;
+    }
+    return s.ok;
+}
+
 /* begin(i), or begin(i) / size, stands for the tile of i where i itself is not in the value: a
- * number that grows by the size (by 1) from tile to tile. */
+ * number that grows by the size (by 1) from tile to tile. Where the tiles of one iteration may
+ * start between those of another, begin(i) is just a number and the quotient says nothing. */
 static void tile_term(const Proof *p, Term *t) {
     const Op *op = t->leaf->kind == VALUE_OP ? t->leaf->def : NULL;
-    int64_t step = 0;
+    const Value *size = NULL;
+    bool truncates = op && op->kind == OP_DIV;
     if (op && (op->kind == OP_DIV || op->kind == OP_FLOORDIV) && op->in[1]->kind == VALUE_CONST &&
         op->in[0]->kind == VALUE_OP) {
-        const Value *size = op->in[1];
+        size = op->in[1];
         op = op->in[0]->def;
-        step = op->kind == OP_BEGIN && op->axes[0]->size == size->u.i ? 1 : 0;
-    } else if (op && op->kind == OP_BEGIN) {
-        step = op->axes[0]->size ? op->axes[0]->size : 1;
     }
-    if (step == 0 || axes_has(p->axes, op->axes[0]->id))
+    if (!op || op->kind != OP_BEGIN || axes_has(p->axes, op->axes[0]->id))
         return;
-    t->leaf = op->axes[0]->iota;
-    t->scale *= step;
+    const Axis *axis = op->axes[0];
+    bool aligned = is_aligned(p, axis);
+    Value *lo = window_lo(p->fe, axis);
+    if (size && (!aligned || axis->size != size->u.i || (truncates && !is_natural(p->fe, lo, 0))))
+        return;
+    t->leaf = axis->iota;
+    t->scale *= !size && aligned ? axis->size : 1;
 }
 
 static bool learn_dim(Proof *p, int dim) {
     Sum s = {.ok = true};
-    sum_of(p->fe, &s, p->index[dim], 1);
+    sum_of(p->fe, &s, inside(p->index[dim]), 1);
     if (!s.ok)
         return false;
     Term unknown[TERMS_MAX];
@@ -401,8 +533,12 @@ static bool learn_quotient(Proof *p) {
             continue;
         for (int j = 0; j < p->rank; j++) {
             const Value *r = p->index[j];
+            OpKind rest = q->def->kind == OP_DIV ? OP_REM : OP_MOD;
             if (r->kind != VALUE_OP || (r->def->kind != OP_REM && r->def->kind != OP_MOD) ||
-                r->def->in[0] != q->def->in[0] || r->def->in[1] != q->def->in[1])
+                r->def->in[0] != q->def->in[0] || r->def->in[1] != q->def->in[1] ||
+                !is_known(p, q->def->in[1]))
+                continue;
+            if (r->def->kind != rest && !is_natural(p->fe, q->def->in[0], 0))
                 continue;
             Value *x = single_variable(p->fe, q->def->in[0]);
             if (!x || vars_has(&p->known, x))
@@ -589,13 +725,6 @@ static void sum_least(Fe *fe, Sum *out, Value *v, int64_t scale) {
     }
 }
 
-static bool is_dim(const Fe *fe, const Value *v) {
-    for (uint32_t i = 0; i < fe->kernel->nparam; i++)
-        if (fe->kernel->param[i].kind == PARAM_DIM && fe->kernel->param[i].value == v)
-            return true;
-    return false;
-}
-
 /* `a` is always below `b`: the least b - a is a positive number, and dims, which are not negative.
  */
 static bool is_below(Fe *fe, Value *a, Value *b) {
@@ -614,7 +743,7 @@ static bool is_below(Fe *fe, Value *a, Value *b) {
 
 static bool are_disjoint(Fe *fe, const Op *store, const Op *other) {
     for (int d = 0; d < store->mem[0].nidx; d++) {
-        Value *a = access_index(store, d), *b = access_index(other, d);
+        Value *a = inside(access_index(store, d)), *b = inside(access_index(other, d));
         if (never_equal(fe, a, b) || is_below(fe, a, b) || is_below(fe, b, a))
             return true;
     }
