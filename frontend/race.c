@@ -750,12 +750,29 @@ static bool are_disjoint(Fe *fe, const Op *store, const Op *other) {
     return false;
 }
 
-/* Whether two accesses agree in the dims that determine `v`. */
-static bool agree_on(const Attr *det, const Access *access, const Op *other, const Value *v) {
+/* `v` depends on nothing but what tells one iteration of the grid from another. */
+static bool is_of_grid(Fe *fe, Value *v) {
+    Vars d = {0}, grid = {0};
+    depends(fe, v, &d, 0);
+    for (int i = 0; i < fe->nest->nbinders; i++)
+        vars_add(&grid, binder_variable(&fe->nest->binder[i]));
+    for (uint32_t i = 0; i < fe->ragged.len; i++)
+        vars_add(&grid, fe->ragged.data[i]);
+    for (int i = 0; i < d.n; i++)
+        if (!vars_has(&grid, d.v[i]))
+            return false;
+    return !d.all;
+}
+
+/* Whether two accesses agree in the dims that determine `v`. An index with a variable of a loop or
+ * an axis in it, such as `y[e + n, n]`, determines `v` only together with the other dims. */
+static bool agree_on(Fe *fe, const Attr *det, const Access *access, const Op *other,
+                     const Value *v) {
     const Op *store = access->op;
     bool direct = false, equal = true;
     for (int d = 0; d < det->n; d++) {
-        bool is_it = !strcmp(det->names[d], variable_name(v));
+        bool is_it =
+            !strcmp(det->names[d], variable_name(v)) && is_of_grid(fe, access_index(store, d));
         direct |= is_it;
         if (is_it)
             equal &= same_value(access_index(store, d), access_index(other, d), 0);
@@ -776,11 +793,11 @@ static bool agree(Fe *fe, const Access *store, const Op *other) {
         return true; /* reported already */
     for (int i = 0; i < fe->nest->nbinders; i++) {
         Value *v = binder_variable(&fe->nest->binder[i]);
-        if (!has_one_value(fe, v) && !agree_on(det, store, other, v))
+        if (!has_one_value(fe, v) && !agree_on(fe, det, store, other, v))
             return false;
     }
     for (uint32_t i = 0; i < fe->ragged.len; i++)
-        if (!agree_on(det, store, other, fe->ragged.data[i]))
+        if (!agree_on(fe, det, store, other, fe->ragged.data[i]))
             return false;
     return true;
 }
