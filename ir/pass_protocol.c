@@ -14,8 +14,8 @@
 //   C6  nothing waits for what nobody fills; no fill is left unread where a ring starts again
 //   A2  a slot is released after the mma.wait for every issue that reads it
 //   R1  a slot is refilled only after the release of what it held
-// Rules F1 to F3, fences before asynchronous accesses: protocol_fences.c. Rules C3, B2 and R2, and why A4
-// and X1 have nothing to prove: protocol_static.c.
+// Rules F1 to F3, fences before asynchronous accesses: protocol_fences.c. Rules C3, B2 and R2, and
+// why A4 and X1 have nothing to prove: protocol_static.c.
 #include <string.h>
 
 #include "ir/protocol.h"
@@ -210,7 +210,35 @@ static int loop_trips(const Walk *w, const Op *op) {
     return n > 2 * STAGES_MAX ? w->trips : (int)n;
 }
 
+static void find_channel_op(void *user, Op *op) {
+    bool reads = false;
+    for (int i = 0; op->kind == OP_GET && i < op->nmem; i++)
+        reads |= op->mem[i].pos >= 0;
+    *(bool *)user |= reads || op->kind == OP_CHAN || op->kind == OP_ACQUIRE ||
+                     op->kind == OP_COMMIT || op->kind == OP_WAIT || op->kind == OP_RELEASE ||
+                     op->kind == OP_COPY || op->kind == OP_MMA_ISSUE || op->kind == OP_MMA_WAIT ||
+                     op->kind == OP_ROLES;
+}
+
+// A loop without ops of channels is not walked: of its results those are known that it hands on.
+static bool walk_quiet_loop(Walk *w, const Op *op) {
+    bool has_channel_op = false;
+    ir_walk(op->region[0], find_channel_op, &has_channel_op);
+    if (has_channel_op)
+        return false;
+    const Op *y = region_yield(op->region[0]);
+    int64_t n = 0;
+    for (int i = 0; i < op->ncarry; i++) {
+        bool known =
+            y && y->in[i] == op_carry_arg(op, i) && get_number(w, op_carry_init(op, i), &n);
+        set_number(w, op->res[i], known, n);
+    }
+    return true;
+}
+
 static void walk_loop(Walk *w, const Op *op) {
+    if (walk_quiet_loop(w, op))
+        return;
     const Region *body = op->region[0];
     int64_t n;
     for (int i = 0; i < op->ncarry; i++) {

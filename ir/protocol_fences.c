@@ -29,10 +29,18 @@ typedef struct MemFence {
 
 enum { READING_MAX = 100 }; // more than a ring has slots
 
+// What the last walk of a loop has found: a loop in loops is not walked again for nothing.
+typedef struct LoopFence {
+    const Op *op;
+    MemFence *before, *after; // an iteration changes nothing in `after`
+    struct LoopFence *next;
+} LoopFence;
+
 typedef struct Fences {
     PassCtx *ctx;
     Kernel *k;
     MemFence *mem; // by id
+    LoopFence *loops;
     bool failed;
 } Fences;
 
@@ -155,15 +163,34 @@ static void walk_if(Fences *f, const Op *op) {
     memcpy(f->mem, joined, f->k->nmem * sizeof *joined);
 }
 
+static LoopFence *loop_fence(Fences *f, const Op *op) {
+    for (LoopFence *l = f->loops; l; l = l->next)
+        if (l->op == op)
+            return l;
+    LoopFence *l = ARENA_NEW(f->ctx->scratch, LoopFence);
+    *l = (LoopFence){.op = op, .next = f->loops};
+    return f->loops = l;
+}
+
 // No iteration, one, or more: until another one changes nothing. States only get worse, and counts
 // end at READING_MAX.
 static void walk_loop(Fences *f, const Op *op) {
     size_t bytes = f->k->nmem * sizeof *f->mem;
+    LoopFence *last = loop_fence(f, op);
+    if (bytes == 0 || (last->after && (memcmp(f->mem, last->before, bytes) == 0 ||
+                                       memcmp(f->mem, last->after, bytes) == 0))) {
+        if (bytes)
+            memcpy(f->mem, last->after, bytes);
+        return;
+    }
+    MemFence *before = arena_copy(f->ctx->scratch, f->mem, bytes);
     MemFence *joined = arena_copy(f->ctx->scratch, f->mem, bytes);
     do {
         memcpy(f->mem, joined, bytes);
         walk_maybe(f, op->region[0], joined);
     } while (!f->failed && memcmp(f->mem, joined, bytes) != 0);
+    last->before = before;
+    last->after = joined;
 }
 
 static void walk_op(Fences *f, const Op *op) {

@@ -118,6 +118,21 @@ Test(limits, nesting) {
     expect("a chain of calls", &t, "too-deep");
 }
 
+// Passes do not walk the body of a loop twice as often for each loop around it.
+Test(limits, nested_loops) {
+    static const char *const innermost[] = {"v = v * 2;", "z[n] = v; v = v + z[n];"};
+    for (size_t i = 0; i < sizeof innermost / sizeof *innermost; i++) {
+        Text t = {0};
+        add(&t, head);
+        add(&t, "temp z: f32[N];\nparallel n in tiles(N) { var v: f32[n] = x[n]; z[n] = v;\n");
+        each(&t, 0, 60, "for a%d in 0..2 { v = v * 2;\n");
+        add(&t, innermost[i]);
+        repeat(&t, "}", 60);
+        add(&t, "\ny[n] = v + z[n]; } }\n");
+        expect("nested loops", &t, NULL);
+    }
+}
+
 // --- doubling ---
 
 static void doubling(const char *what, const char *first, const char *format, const char *last,
