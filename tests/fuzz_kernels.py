@@ -157,8 +157,8 @@ class Runner:
             errors = [s for s in done.stderr.splitlines() if "error" in s or "ERROR" in s or "runtime error" in s]
             first = errors[0] if errors else done.stderr.strip()[:300]
             ids = set(re.findall(r"error\[([\w-]+)\]", done.stderr))
-            if ids == {"unsupported"} and done.returncode in (1, 5):
-                refused = Refused(device, re.sub(r"^.*error\[unsupported\]: ", "", first))
+            if ids and ids <= {"unsupported", "too-large"} and done.returncode in (1, 5):
+                refused = Refused(device, re.sub(r"^.*error\[[a-z-]+\]: ", "", first))
                 if DOCUMENTED.search(str(refused)):
                     raise refused
                 raise Failure(device, "refused: " + refused.reason, f"refused: {refused}")

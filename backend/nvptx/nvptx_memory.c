@@ -97,7 +97,7 @@ static void plain_load(Target *t, const Access *a, V pointer, bool invariant, La
 
 static void plain_store(Target *t, const Access *a, V pointer, const Lane *in) {
     Shape s = shape_of(a);
-    V word[4];
+    V word[4] = {NULL};
     V v = words_of(t, a, s, in, word);
     if (s.words > 1) {
         v = LLVMGetUndef(plain_type(t, s));
@@ -146,7 +146,7 @@ static void asm_load(Target *t, const Access *a, const char *op, V pointer,
     words_of(t, a, s, fill ? given : zeros, args);
     args[n] = pointer;
     args[n + 1] = pred.v;
-    char text[256], list[64], suffix[16], constraints[128];
+    char text[256], list[64], suffix[32], constraints[128];
     operand_list(list, sizeof list, 0, n);
     vector_suffix(suffix, sizeof suffix, s);
     const char *guard = pred.v ? "@" : "";
@@ -183,7 +183,7 @@ static void asm_store(Target *t, const Access *a, const char *op, V pointer,
     words_of(t, a, s, in, args);
     args[n] = pointer;
     args[n + 1] = pred.v;
-    char text[256], list[64], suffix[16], constraints[128], guard[16] = "";
+    char text[256], list[64], suffix[32], constraints[128], guard[16] = "";
     operand_list(list, sizeof list, 0, n);
     vector_suffix(suffix, sizeof suffix, s);
     if (pred.v)
