@@ -97,15 +97,15 @@ int64_t sort_scratch(const Op *op) {
 
 // --- keys ---
 
-static Lane constant(Sort *s, DType dtype, uint64_t x) {
+Lane sort_constant(Sort *s, DType dtype, uint64_t x) {
     return lane_int(s->l->t, dtype, (int64_t)x);
 }
 
-static Lane op2(Sort *s, OpKind kind, DType dtype, Lane a, uint64_t b) {
-    return lane_op2(s->l->t, kind, dtype, a, constant(s, dtype, b));
+Lane sort_op2(Sort *s, OpKind kind, DType dtype, Lane a, uint64_t b) {
+    return lane_op2(s->l->t, kind, dtype, a, sort_constant(s, dtype, b));
 }
 
-static Lane choose(Sort *s, Lane cond, Lane a, Lane b) {
+Lane sort_choose(Sort *s, Lane cond, Lane a, Lane b) {
     return s->l->t->ops->select(s->l->t, cond, a, b);
 }
 
@@ -154,17 +154,18 @@ static Lane ordered_bits(Sort *s, Lane raw, Lane *zero) {
     uint64_t sign = UINT64_C(1) << (bits - 1), all = low_ones(bits);
     zero->v = NULL;
     if (!dtype_is_float(s->value))
-        return s->value != DT_BOOL && dtype_is_signed(s->value) ? op2(s, OP_XOR, u, raw, sign)
+        return s->value != DT_BOOL && dtype_is_signed(s->value) ? sort_op2(s, OP_XOR, u, raw, sign)
                                                                 : raw;
-    Lane magnitude = op2(s, OP_AND, u, raw, sign - 1);
-    Lane negative = lane_cmp(t, CMP_GE, u, raw, constant(s, u, sign));
-    Lane is_zero = lane_cmp(t, CMP_EQ, u, magnitude, constant(s, u, 0));
-    Lane is_nan = lane_cmp(t, CMP_GT, u, magnitude, constant(s, u, infinity_bits(s->value)));
-    Lane x = choose(s, negative, op2(s, OP_XOR, u, raw, all), op2(s, OP_OR, u, raw, sign));
-    x = choose(s, is_zero, constant(s, u, sign), x);
-    Lane minus = lane_cmp(t, CMP_EQ, u, raw, constant(s, u, sign));
-    *zero = choose(s, minus, constant(s, DT_U32, 1), constant(s, DT_U32, 0));
-    return choose(s, is_nan, constant(s, u, all), x);
+    Lane magnitude = sort_op2(s, OP_AND, u, raw, sign - 1);
+    Lane negative = lane_cmp(t, CMP_GE, u, raw, sort_constant(s, u, sign));
+    Lane is_zero = lane_cmp(t, CMP_EQ, u, magnitude, sort_constant(s, u, 0));
+    Lane is_nan = lane_cmp(t, CMP_GT, u, magnitude, sort_constant(s, u, infinity_bits(s->value)));
+    Lane x = sort_choose(s, negative, sort_op2(s, OP_XOR, u, raw, all),
+                         sort_op2(s, OP_OR, u, raw, sign));
+    x = sort_choose(s, is_zero, sort_constant(s, u, sign), x);
+    Lane minus = lane_cmp(t, CMP_EQ, u, raw, sort_constant(s, u, sign));
+    *zero = sort_choose(s, minus, sort_constant(s, DT_U32, 1), sort_constant(s, DT_U32, 0));
+    return sort_choose(s, is_nan, sort_constant(s, u, all), x);
 }
 
 static Key key_make(Sort *s, Lane v, Lane position, Lane inside) {
@@ -172,14 +173,14 @@ static Key key_make(Sort *s, Lane v, Lane position, Lane inside) {
     DType u = bits_type(s);
     Lane zero, x = ordered_bits(s, raw_bits(s, v), &zero);
     if (s->largest)
-        x = op2(s, OP_XOR, u, x, low_ones(s->width));
-    x = choose(s, inside, x, constant(s, u, low_ones(s->width)));
-    Lane low = op2(s, OP_SHL, DT_U32, position, 1);
+        x = sort_op2(s, OP_XOR, u, x, low_ones(s->width));
+    x = sort_choose(s, inside, x, sort_constant(s, u, low_ones(s->width)));
+    Lane low = sort_op2(s, OP_SHL, DT_U32, position, 1);
     if (zero.v)
         low = lane_op2(t, OP_OR, DT_U32, low, zero);
     if (s->width == 64)
         return (Key){x, low};
-    x = op2(s, OP_SHL, s->word, lane_resize(t, x, u, s->word), (uint64_t)s->low);
+    x = sort_op2(s, OP_SHL, s->word, lane_resize(t, x, u, s->word), (uint64_t)s->low);
     return (Key){.hi = lane_op2(t, OP_OR, s->word, x, lane_resize(t, low, DT_U32, s->word))};
 }
 
@@ -187,7 +188,7 @@ static Key key_make(Sort *s, Lane v, Lane position, Lane inside) {
 static Lane key_low_word(Sort *s, Key k) {
     if (s->width == 64)
         return k.lo;
-    Lane low = op2(s, OP_AND, s->word, k.hi, low_ones(s->low));
+    Lane low = sort_op2(s, OP_AND, s->word, k.hi, low_ones(s->low));
     return lane_resize(s->l->t, low, s->word, DT_U32);
 }
 
@@ -198,19 +199,20 @@ static Lane key_value(Sort *s, Key k, Lane low) {
     uint64_t sign = UINT64_C(1) << (bits - 1), all = low_ones(bits);
     Lane x = k.hi;
     if (s->width != 64)
-        x = lane_resize(t, op2(s, OP_SHR, s->word, x, (uint64_t)s->low), s->word, u);
+        x = lane_resize(t, sort_op2(s, OP_SHR, s->word, x, (uint64_t)s->low), s->word, u);
     if (s->largest)
-        x = op2(s, OP_XOR, u, x, low_ones(s->width));
-    x = op2(s, OP_AND, u, x, all);
+        x = sort_op2(s, OP_XOR, u, x, low_ones(s->width));
+    x = sort_op2(s, OP_AND, u, x, all);
     if (dtype_is_float(s->value)) {
-        Lane positive = lane_cmp(t, CMP_GE, u, x, constant(s, u, sign));
-        x = choose(s, positive, op2(s, OP_XOR, u, x, sign), op2(s, OP_XOR, u, x, all));
-        Lane zero = lane_resize(t, op2(s, OP_AND, DT_U32, low, 1), DT_U32, u);
-        x = lane_op2(t, OP_OR, u, x, op2(s, OP_SHL, u, zero, (uint64_t)bits - 1));
+        Lane positive = lane_cmp(t, CMP_GE, u, x, sort_constant(s, u, sign));
+        x = sort_choose(s, positive, sort_op2(s, OP_XOR, u, x, sign),
+                        sort_op2(s, OP_XOR, u, x, all));
+        Lane zero = lane_resize(t, sort_op2(s, OP_AND, DT_U32, low, 1), DT_U32, u);
+        x = lane_op2(t, OP_OR, u, x, sort_op2(s, OP_SHL, u, zero, (uint64_t)bits - 1));
     } else if (s->value == DT_BOOL) {
-        return lane_cmp(t, CMP_NE, u, x, constant(s, u, 0));
+        return lane_cmp(t, CMP_NE, u, x, sort_constant(s, u, 0));
     } else if (dtype_is_signed(s->value)) {
-        x = op2(s, OP_XOR, u, x, sign);
+        x = sort_op2(s, OP_XOR, u, x, sign);
     }
     x = lane_resize(t, x, u, as);
     return bits > 8 && s->value != as ? t->ops->bitcast(t, as, s->value, x) : x;
@@ -233,7 +235,7 @@ static void make_keys(Sort *s, const Op *op) {
             Lane warp = t->ops->splat(t, coord.warp);
             at = at.v ? lane_op2(t, OP_ADD, DT_U32, at, warp) : warp;
         }
-        at = at.v ? op2(s, OP_ADD, DT_U32, at, rest) : constant(s, DT_U32, rest);
+        at = at.v ? sort_op2(s, OP_ADD, DT_U32, at, rest) : sort_constant(s, DT_U32, rest);
         Lane inside = lane_cmp(t, CMP_LT, DT_I32, at, t->ops->splat(t, left));
         Key k = key_make(s, operand_lane(l, &o, r), at, inside);
         if (r == 0)
@@ -266,7 +268,7 @@ static void read_keys(Sort *s, const Op *op, const Layout *to) {
     Lane left = t->ops->splat(t, lower_clamp_i32(l, lower_sub(l, w.end, w.begin)));
     Lane begin = t->ops->splat(t, w.begin);
     Lane nothing = t->ops->splat(t, (Uni){LLVMConstNull(target_type(t, s->value))});
-    Lane nowhere = constant(s, DT_INDEX, UINT64_MAX);
+    Lane nowhere = sort_constant(s, DT_INDEX, UINT64_MAX);
     for (int q = 0; q < value->n; q++) {
         int r = source_register(s, op, to, (uint32_t)q);
         value->reg[q] = nothing.v;
@@ -275,12 +277,12 @@ static void read_keys(Sort *s, const Op *op, const Layout *to) {
             continue;
         Key key = sort_key(s, (Reg){.i = (uint32_t)r});
         Lane low = key_low_word(s, key), v = key_value(s, key, low);
-        Lane at = op2(s, OP_SHR, DT_U32, low, 1);
+        Lane at = sort_op2(s, OP_SHR, DT_U32, low, 1);
         Lane i = lane_op2(t, OP_ADD, DT_INDEX, lane_resize(t, at, DT_U32, DT_INDEX), begin);
         if (op->kind == OP_TOPK) { // what is outside of n stands behind all that is inside
             Lane inside = lane_cmp(t, CMP_LT, DT_I32, at, left);
-            v = choose(s, inside, v, nothing);
-            i = choose(s, inside, i, nowhere);
+            v = sort_choose(s, inside, v, nothing);
+            i = sort_choose(s, inside, i, nowhere);
         }
         value->reg[q] = v.v;
         index->reg[q] = i.v;

@@ -36,18 +36,6 @@ typedef struct Round {
     Uni flip_from, flip_to; // bits of the position
 } Round;
 
-static Lane constant(Sort *s, DType dtype, uint64_t x) {
-    return lane_int(s->l->t, dtype, (int64_t)x);
-}
-
-static Lane op2(Sort *s, OpKind kind, DType dtype, Lane a, uint64_t b) {
-    return lane_op2(s->l->t, kind, dtype, a, constant(s, dtype, b));
-}
-
-static Lane choose(Sort *s, Lane cond, Lane a, Lane b) {
-    return s->l->t->ops->select(s->l->t, cond, a, b);
-}
-
 static Uni number(Sort *s, int64_t x) {
     return uni_int(s->l->t, 32, x);
 }
@@ -63,9 +51,9 @@ static Lane key_less(Sort *s, Key a, Key b) {
 }
 
 static Key key_choose(Sort *s, Lane cond, Key a, Key b) {
-    Key k = {.hi = choose(s, cond, a.hi, b.hi)};
+    Key k = {.hi = sort_choose(s, cond, a.hi, b.hi)};
     if (a.lo.v)
-        k.lo = choose(s, cond, a.lo, b.lo);
+        k.lo = sort_choose(s, cond, a.lo, b.lo);
     return k;
 }
 
@@ -218,7 +206,7 @@ static Uni uni_and(Sort *s, Uni a, Uni b) {
 static Lane is_set(Sort *s, Lane x, Uni mask) {
     Target *t = s->l->t;
     Lane bits = lane_op2(t, OP_AND, DT_U32, x, t->ops->splat(t, mask));
-    return lane_cmp(t, CMP_NE, DT_U32, bits, constant(s, DT_U32, 0));
+    return lane_cmp(t, CMP_NE, DT_U32, bits, sort_constant(s, DT_U32, 0));
 }
 
 // By input bit of `dim`: the position bit that lives there.
@@ -236,7 +224,7 @@ static Lane thread_position(Sort *s) {
     Lane x = lane_linear(s->l, t->ops->lane_id(t), LAYOUT_BITS_MAX, lane);
     Uni w = uni_linear(s->l, t->ops->warp_id(t), LAYOUT_BITS_MAX, warp);
     if (!w.v)
-        return x.v ? x : constant(s, DT_U32, 0);
+        return x.v ? x : sort_constant(s, DT_U32, 0);
     Lane y = t->ops->splat(t, w);
     return x.v ? lane_op2(t, OP_OR, DT_U32, x, y) : y;
 }
@@ -256,8 +244,9 @@ static Uni register_position(Sort *s, Reg r) {
 // --- directions ---
 
 static Lane complement(Sort *s, DType word, Lane cond, Lane x) {
-    return lane_op2(s->l->t, OP_XOR, word, x,
-                    choose(s, cond, constant(s, word, UINT64_MAX), constant(s, word, 0)));
+    return lane_op2(
+        s->l->t, OP_XOR, word, x,
+        sort_choose(s, cond, sort_constant(s, word, UINT64_MAX), sort_constant(s, word, 0)));
 }
 
 static void flip_register(Sort *s, const Round *x, Reg r, Reg slot) {
@@ -333,7 +322,7 @@ static Shared slot_at(Sort *s, const Round *x, bool load, bool second, Reg slot)
     int imm = (second ? (int)x->second * x->row : 0) + (int)slot.i * row;
     if (slot.at.v)
         base = uni_add(t, base, uni_mul(t, slot.at, number(s, row)));
-    Lane lane = scale == 1 ? x->lane : op2(s, OP_MUL, DT_U32, x->lane, (uint64_t)scale);
+    Lane lane = scale == 1 ? x->lane : sort_op2(s, OP_MUL, DT_U32, x->lane, (uint64_t)scale);
     return (Shared){.base = base, .offset = lane, .imm = imm};
 }
 
@@ -372,8 +361,8 @@ static void find_exchange(Sort *s, Round *x) {
     x->row = 4 * warps * lanes;
     x->to = uni_mul(t, (Uni){mine}, row);
     x->from = uni_mul(t, (Uni){LLVMBuildXor(b, mine, place_mask(s, x->bit).v, "")}, row);
-    x->lane = op2(s, OP_AND, DT_U32, t->ops->lane_id(t), (uint64_t)lanes - 1);
-    x->lane = op2(s, OP_MUL, DT_U32, x->lane, 4);
+    x->lane = sort_op2(s, OP_AND, DT_U32, t->ops->lane_id(t), (uint64_t)lanes - 1);
+    x->lane = sort_op2(s, OP_MUL, DT_U32, x->lane, 4);
     if (t->warps > warps) {
         LLVMValueRef in = LLVMBuildICmp(b, LLVMIntULT, warp.v, number(s, warps).v, "");
         x->active = t->ops->splat(t, (Uni){in});

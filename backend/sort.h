@@ -41,6 +41,11 @@ typedef struct Reg {
     Uni at;
 } Reg;
 
+// Lanes of integers: a constant, `a op b`, the first of two where `cond` holds.
+Lane sort_constant(Sort *s, DType dtype, uint64_t x);
+Lane sort_op2(Sort *s, OpKind kind, DType dtype, Lane a, uint64_t b);
+Lane sort_choose(Sort *s, Lane cond, Lane a, Lane b);
+
 int sort_key_bytes(int width, int low);
 // Registers of one exchange between warps.
 uint32_t sort_exchange_group(const Layout *layout, int bytes);

@@ -86,54 +86,21 @@ static void check_call(Fe *fe, const Expr *e) {
     }
 }
 
+static void check_part(void *user, const Expr *e) {
+    check_expr(user, e);
+}
+
 static void check_expr(Fe *fe, const Expr *e) {
     if (!e)
         return;
-    switch (e->kind) {
-    case EXPR_NAME:
+    if (e->kind == EXPR_NAME)
         check_name(fe, e);
-        break;
-    case EXPR_UNARY:
-        check_expr(fe, e->unary.value);
-        break;
-    case EXPR_BINARY:
-        check_expr(fe, e->binary.left);
-        check_expr(fe, e->binary.right);
-        break;
-    case EXPR_COND:
-        check_expr(fe, e->cond.test);
-        check_expr(fe, e->cond.yes);
-        check_expr(fe, e->cond.no);
-        break;
-    case EXPR_CAST:
-        check_expr(fe, e->cast.value);
-        type_find(fe, e->cast.type);
-        break;
-    case EXPR_INDEX: /* the names of entries may be dims of an argument */
-        check_expr(fe, e->index.base);
-        for (uint32_t i = 0; i < e->index.entries.len; i++)
-            check_expr(fe, e->index.entries.data[i].value);
-        break;
-    case EXPR_ELSE:
-        check_expr(fe, e->otherwise.value);
-        check_expr(fe, e->otherwise.fill);
-        break;
-    case EXPR_CALL:
+    else if (e->kind == EXPR_CALL)
         check_call(fe, e);
-        break;
-    case EXPR_TUPLE:
-        for (uint32_t i = 0; i < e->tuple.len; i++)
-            check_expr(fe, e->tuple.data[i]);
-        break;
-    case EXPR_ERROR:
-    case EXPR_INT:
-    case EXPR_FLOAT:
-    case EXPR_BOOL:
-    case EXPR_INF:
-    case EXPR_NAN:
-    case EXPR_STRING:
-        break;
-    }
+    else /* of an index not the names of entries: they may be dims of an argument */
+        expr_each_part(e, check_part, fe);
+    if (e->kind == EXPR_CAST)
+        type_find(fe, e->cast.type);
 }
 
 /* --- statements ----------------------------------------------------------------------------- */

@@ -105,13 +105,18 @@ static void report_data(Fe *fe, Entry *e, Span span, const char *what) {
         diag_hint(fe->diags, d, "make it a `temp`, or put what uses it into one `parallel`");
 }
 
-/* Variables behind a loop. Where it makes data of one, it is written out if it can be. */
-static void loop_leave(Fe *fe, const Carried *c, Op *op, Span span) {
-    carry_leave(fe, c, op);
+/* Whether, outside every nest, some variable gets data from the loop or condition. */
+static bool makes_data(const Fe *fe, const Carried *c, Op *op) {
     bool data = false;
     for (uint32_t i = 0; !fe->nest && i < c->len; i++)
         data |= result_is_data(op, (int)i);
-    if (!data)
+    return data;
+}
+
+/* Variables behind a loop. Where it makes data of one, it is written out if it can be. */
+static void loop_leave(Fe *fe, const Carried *c, Op *op, Span span) {
+    carry_leave(fe, c, op);
+    if (!makes_data(fe, c, op))
         return;
     Value **value = ARENA_ARRAY(fe->arena, Value *, c->len);
     if (for_unroll(fe, op, value)) {
@@ -132,10 +137,7 @@ static void loop_leave(Fe *fe, const Carried *c, Op *op, Span span) {
  * whole-tensor statement has no other place for it. */
 static void if_leave(Fe *fe, const Carried *c, Op *op, Span span) {
     carry_leave(fe, c, op);
-    bool data = false;
-    for (uint32_t i = 0; !fe->nest && i < c->len; i++)
-        data |= result_is_data(op, (int)i);
-    if (!data)
+    if (!makes_data(fe, c, op))
         return;
     if (region_only_computes(op->region[0]) && region_only_computes(op->region[1])) {
         IrMap map = ir_map_new(fe->arena, fe->kernel);

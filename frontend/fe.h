@@ -319,6 +319,8 @@ bool for_unroll(Fe *fe, Op *op, Value **value);
 /* --- looking at the tree (walk.c) --- */
 typedef VEC(Str) StrVec;
 bool expr_mentions(const Expr *e, Str name);
+/* The parts of an expression that are expressions; some may be NULL. */
+void expr_each_part(const Expr *e, void (*fn)(void *user, const Expr *part), void *user);
 void block_assigned(Arena *arena, const Block *block, StrVec *out);
 void stmt_assigned(Arena *arena, const Stmt *s, StrVec *out);
 bool stmt_breaks(const Stmt *s);

@@ -13,8 +13,7 @@ bool str_in(const StrVec *v, Str s) {
     return false;
 }
 
-/* The parts of an expression that are expressions; some may be NULL. */
-static void each_part(const Expr *e, void (*fn)(void *user, const Expr *part), void *user) {
+void expr_each_part(const Expr *e, void (*fn)(void *user, const Expr *part), void *user) {
     switch (e->kind) {
     case EXPR_UNARY:
         fn(user, e->unary.value);
@@ -76,7 +75,7 @@ static void find_mention(void *user, const Expr *e) {
         m->found |= e->call.axes.data[i].text == m->name;
     for (uint32_t i = 0; e->kind == EXPR_INDEX && i < e->index.entries.len; i++)
         m->found |= e->index.entries.data[i].name.text == m->name;
-    each_part(e, find_mention, m);
+    expr_each_part(e, find_mention, m);
 }
 
 bool expr_mentions(const Expr *e, Str name) {
@@ -96,7 +95,7 @@ static void add_names(void *user, const Expr *e) {
         return;
     if (e->kind == EXPR_NAME)
         vec_push(n->arena, n->out, e->name.name.text);
-    each_part(e, add_names, n);
+    expr_each_part(e, add_names, n);
 }
 
 void expr_names(Arena *arena, const Expr *e, StrVec *out) {

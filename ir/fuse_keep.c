@@ -249,8 +249,8 @@ typedef struct Writes {
 
 static void find_write(void *user, Op *op) {
     Writes *w = user;
-    if (op_has(op->kind, TRAIT_WRITES) && op->nmem > 0 && op->mem[0].mem == w->mem)
-        w->found = true;
+    for (int i = 0; i < op->nmem; i++)
+        w->found |= op_has(op->kind, TRAIT_WRITES) && op->mem[i].mem == w->mem;
 }
 
 bool op_writes(Op *op, const Mem *mem) {

@@ -120,6 +120,17 @@ Nest nest_of(Op *parallel) {
     return n;
 }
 
+bool region_has_loop(const Region *r) {
+    for (const Op *op = r->first; op; op = op->next) {
+        if (op->kind == OP_FOR || op->kind == OP_WHILE)
+            return true;
+        for (int i = 0; i < op->nregion; i++)
+            if (region_has_loop(op->region[i]))
+                return true;
+    }
+    return false;
+}
+
 static void window_bind(void *user, Op *op) {
     AxisWindow *w = user;
     for (int i = 0; i < op->nbinders; i++) {

@@ -31,6 +31,7 @@ Nest nest_of(Op *parallel);
 // Window of every axis id: from the kernel's dims, fixed windows, and the ops that bind it (the
 // outermost one).
 AxisWindow *axis_windows(Arena *scratch, const Kernel *k);
+bool region_has_loop(const Region *r); // a `for` or `while`, however deep
 // Calls fn for every `parallel` of the kernel, host loops and ifs included.
 typedef bool (*NestFn)(PassCtx *ctx, Kernel *k, Op *parallel);
 bool each_nest(PassCtx *ctx, Kernel *k, NestFn fn);

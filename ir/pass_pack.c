@@ -11,6 +11,7 @@
 //        parallel p in 0..%N, k' in 0..%K { store @p[begin p / 32, k', p - begin p], f(..) }
 //        parallel m .., n .. { for k .. { %v = load @p[begin n / 32, k, n - begin n]; dot .. } }
 //      } else { as before }
+#include "ir/fuse.h"
 #include "ir/nest.h"
 #include "ir/remark.h"
 
@@ -76,23 +77,6 @@ static bool note_along(Pack *p, const Value *v) {
 
 // --- the operand's computation ---
 
-typedef struct Writes {
-    const Mem *mem;
-    bool found;
-} Writes;
-
-static void find_write(void *user, Op *op) {
-    Writes *w = user;
-    for (int i = 0; i < op->nmem; i++)
-        w->found |= op->mem[i].mem == w->mem && op_has(op->kind, TRAIT_WRITES);
-}
-
-static bool is_written(const Pack *p, const Mem *m) {
-    Writes w = {.mem = m};
-    ir_walk(p->par->region[0], find_write, &w);
-    return w.found;
-}
-
 // It depends on columns and loops only: loads and elementwise operations.
 static bool can_copy(Pack *p, const Value *v, int depth) {
     if (v->kind == VALUE_IOTA)
@@ -104,7 +88,7 @@ static bool can_copy(Pack *p, const Value *v, int depth) {
     if (v->kind != VALUE_OP || depth == 0 || v->def->nres != 1)
         return false;
     const Op *op = v->def;
-    bool loads = op->kind == OP_LOAD && !is_written(p, op->mem[0].mem);
+    bool loads = op->kind == OP_LOAD && !op_writes(p->par, op->mem[0].mem);
     if (!loads && (op->nmem > 0 || op->nregion > 0 || !op_has(op->kind, TRAIT_ELEMENTWISE)))
         return false;
     if (loads)

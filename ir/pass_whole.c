@@ -141,21 +141,10 @@ static bool region_whole(PassCtx *ctx, Kernel *k, Op *op) {
     return true;
 }
 
-static bool has_loop(const Region *r) {
-    for (const Op *op = r->first; op; op = op->next) {
-        if (op->kind == OP_FOR || op->kind == OP_WHILE)
-            return true;
-        for (int i = 0; i < op->nregion; i++)
-            if (has_loop(op->region[i]))
-                return true;
-    }
-    return false;
-}
-
 static void loops_whole(PassCtx *ctx, Kernel *k, Region *r) {
     for (Op *op = r->first, *next; op; op = next) {
         next = op->next;
-        if (op->kind == OP_FOR && !has_loop(op->region[0])) {
+        if (op->kind == OP_FOR && !region_has_loop(op->region[0])) {
             (void)region_whole(ctx, k, op);
             continue;
         }

@@ -81,17 +81,6 @@ static const ScheduleEntry *unroll_of(PassCtx *ctx, Kernel *k, const Binder *b) 
     return e;
 }
 
-static bool has_loop(const Region *r) {
-    for (const Op *op = r->first; op; op = op->next) {
-        if (op->kind == OP_FOR || op->kind == OP_WHILE)
-            return true;
-        for (int i = 0; i < op->nregion; i++)
-            if (has_loop(op->region[i]))
-                return true;
-    }
-    return false;
-}
-
 typedef struct Unroll {
     PassCtx *ctx;
     Kernel *k;
@@ -102,7 +91,7 @@ static void unroll_loop(void *user, Op *op) {
     if (op->kind != OP_FOR || op->nbinders == 0)
         return;
     const ScheduleEntry *e = unroll_of(u->ctx, u->k, &op->binder[op->nbinders - 1]);
-    if (!e && !has_loop(op->region[0]))
+    if (!e && !region_has_loop(op->region[0]))
         e = schedule_find(u->ctx, u->k, "unroll", NULL);
     if (e && e->value > 1)
         op_set_int(u->k, op, ATTR_unroll, e->value);
