@@ -97,13 +97,18 @@ static void nest_scan(void *user, Op *op) {
     vote(s, op, 0);
 }
 
+static uint64_t given_times(uint64_t given, uint32_t size) {
+    return size == 0 ? given : given > UINT32_MAX ? given : given * size;
+}
+
 Nest nest_of(Op *parallel) {
-    Nest n = {.op = parallel, .contiguous = -1, .words = 1};
+    Nest n = {.op = parallel, .contiguous = -1, .words = 1, .given = 1};
     NestScan s = {.nest = &n};
     for (int i = 0; i < parallel->nbinders; i++)
         if (parallel->binder[i].axis) {
             axes_add(&s.bound, parallel->binder[i].axis->id);
             axes_add(&n.axes, parallel->binder[i].axis->id);
+            n.given = given_times(n.given, parallel->binder[i].axis->size);
         }
     ir_walk(parallel->region[0], nest_scan, &s);
     n.whole = axes_minus(n.axes, s.bound);
@@ -176,14 +181,29 @@ bool each_nest(PassCtx *ctx, Kernel *k, NestFn fn) {
 }
 
 uint32_t stream_tile(const TargetDesc *target, const Nest *nest, const Axis *axis) {
-    enum { ROWS = 8, CPU_VECTORS = 8, THREADS = 128 };
+    enum { ROWS = 8, CPU_VECTORS = 8, THREADS = 128, PER_THREAD = 16, LEAST = 8 };
     bool cpu = target->family == TARGET_CPU;
+    // A product's tiles are made for it.
+    uint64_t given = nest->ndots > 0 ? 1 : nest->given;
     if (nest->contiguous != axis->id)
-        return cpu || nest->words > ROWS ? 1 : ROWS / pow2_ceil(nest->words);
+        return cpu || nest->words > ROWS || given > THREADS * ROWS ? 1
+                                                                   : ROWS / pow2_ceil(nest->words);
     if (cpu)
-        return (uint32_t)target->lanes * CPU_VECTORS;
+        return (uint32_t)target->lanes * (given < CPU_VECTORS ? CPU_VECTORS / pow2_ceil(given) : 1);
     uint32_t vec = nest->strided ? 1 : (uint32_t)(target->vec_bytes / nest->elem_bytes);
-    return THREADS * (vec ? vec : 1);
+    uint32_t most =
+        pow2_floor(given < THREADS * PER_THREAD / LEAST ? THREADS * PER_THREAD / given : LEAST);
+    uint32_t row = THREADS * (vec ? vec : 1);
+    return row < most ? row : most;
+}
+
+bool axis_const_extent(const Axis *a, int64_t *n) {
+    const Value *hi = a->is_dim ? a->extent : a->hi;
+    bool lo_const = !a->lo || value_is_const(a->lo);
+    if (!hi || !value_is_const(hi) || !lo_const)
+        return false;
+    *n = hi->u.i - (a->lo ? a->lo->u.i : 0);
+    return true;
 }
 
 char *tile_name(Arena *arena, const Axis *whole) {

@@ -21,6 +21,7 @@ typedef struct Nest {
     AxisSet axes;   // every axis of a value in it
     AxisSet whole;  // those that nothing binds: held or streamed
     AxisSet sorted; // those that some op needs held: no part of them has a result
+    uint64_t given; // elements of a program's tile along the bound axes that have a size
     int elem_bytes; // widest access: bytes of the widest element that it loads or stores
     uint32_t words; // 32-bit registers of what one fold or scan combines; 1 where there is none
     int contiguous; // axis id that walks the innermost dim of most accesses, -1 = none
@@ -44,9 +45,13 @@ uint32_t stream_tile(const TargetDesc *target, const Nest *nest, const Axis *axi
 // Elements of a tile over these axes; an axis without a size counts as 1.
 uint64_t tile_elements(const Kernel *k, AxisSet axes);
 
+// *n = the extent of the axis, where its ends are constants; else false.
+bool axis_const_extent(const Axis *a, int64_t *n);
+
 // 32-bit registers that the tiles of a region ask for (pressure.c); at least 1. For each element
-// along the axes; without axes, once tiles have layouts, of a thread.
-uint32_t live_words(Arena *scratch, const Kernel *k, const Region *r, AxisSet along);
+// along the axes, times their elements along other axes that have a size, or that are in `held` and
+// have a known extent; without axes, once tiles have layouts, of a thread.
+uint32_t live_words(Arena *scratch, const Kernel *k, const Region *r, AxisSet along, AxisSet held);
 
 // What the axis that walks tiles of `whole` is called: its name in small letters.
 char *tile_name(Arena *arena, const Axis *whole);

@@ -262,8 +262,8 @@ static int resident(const Place *p) {
     enum { REGISTERS = 1 << 16, ADDRESS_REGISTERS = 48 };
     int n = (int)op_attr_int(p->par, ATTR_resident);
     uint64_t threads = (uint64_t)(p->ctx->target->lanes * op_attr_int(p->par, ATTR_warps));
-    uint64_t registers =
-        ADDRESS_REGISTERS + live_words(p->ctx->scratch, p->k, p->par->region[0], axes_none());
+    uint64_t registers = ADDRESS_REGISTERS + live_words(p->ctx->scratch, p->k, p->par->region[0],
+                                                        axes_none(), axes_none());
     while (n > 1 && registers * threads * (uint64_t)n > REGISTERS)
         n /= 2;
     return n;

@@ -32,13 +32,8 @@ enum { ELEMENTS_PER_THREAD_MAX = 256 };
 
 // The extent of the axis whose tiles `a` walks, where it is a constant; else 0.
 static uint64_t known_extent(const Axis *a) {
-    const Axis *of = a->of;
-    const Value *lo = of && of->lo ? of->lo : NULL;
-    const Value *hi = !of ? NULL : of->is_dim ? of->extent : of->hi;
-    if (!hi || !value_is_const(hi) || (lo && !value_is_const(lo)))
-        return 0;
-    int64_t n = hi->u.i - (lo ? lo->u.i : 0);
-    return n > 0 ? (uint64_t)n : 0;
+    int64_t n;
+    return a->of && axis_const_extent(a->of, &n) && n > 0 ? (uint64_t)n : 0;
 }
 
 static uint32_t clamp_size(const Axis *a, uint32_t size) {
@@ -304,15 +299,21 @@ static uint32_t vector_elements(const TargetDesc *t, int elem_bytes) {
     return n ? n : 1;
 }
 
-// Elements of a program's tile: the contiguous axis first, the remainder along the last other
-// binder.
+// Elements of a program's tile: what the axes that have a size leave of them goes to the contiguous
+// axis first, but for the whole width of the machine there whatever they leave, the remainder along
+// the last other binder.
 static void spread(PassCtx *ctx, Kernel *k, Op *par, const Nest *n, uint64_t elements,
                    uint32_t contiguous_most) {
+    uint64_t least =
+        elements < (uint64_t)ctx->target->lanes ? elements : (uint64_t)ctx->target->lanes;
+    elements = elements > n->given ? elements / n->given : 1;
     if (n->contiguous >= 0 && is_bound_here(par, (uint16_t)n->contiguous)) {
         Axis *a = k->axis[n->contiguous];
-        uint64_t most = elements < contiguous_most ? elements : contiguous_most;
+        uint64_t most = elements < least ? least : elements;
+        most = most < contiguous_most ? most : contiguous_most;
+        bool given = a->size > 0;
         axis_set_size(ctx, k, a, pow2_floor(most ? most : 1));
-        elements /= a->size ? a->size : 1;
+        elements /= given || a->size == 0 ? 1 : a->size;
     }
     for (int i = par->nbinders - 1; i >= 0; i--) {
         Axis *a = par->binder[i].axis;
@@ -324,10 +325,12 @@ static void spread(PassCtx *ctx, Kernel *k, Op *par, const Nest *n, uint64_t ele
 }
 
 // Elements of a row that a thread holds: fewer where more tiles are live at once.
-static uint64_t row_elements(uint32_t words) {
-    return words <= 3   ? ROW_ELEMENTS_PER_THREAD
-           : words <= 6 ? ROW_ELEMENTS_PER_THREAD / 2
-                        : ROW_ELEMENTS_PER_THREAD / 4;
+static uint64_t row_elements(uint64_t words) {
+    return words <= 3    ? ROW_ELEMENTS_PER_THREAD
+           : words <= 6  ? ROW_ELEMENTS_PER_THREAD / 2
+           : words <= 16 ? ROW_ELEMENTS_PER_THREAD / 4
+           : words <= 32 ? ROW_ELEMENTS_PER_THREAD / 8
+                         : 1;
 }
 
 // Rows up to ROW_OF_A_WARP elements: a warp holds one or more of them, if its registers do. Longer
@@ -340,13 +343,19 @@ static int schedule_rows(PassCtx *ctx, Kernel *k, Op *par, const Nest *n, uint64
         spread(ctx, k, par, n, elements > held ? elements / held : 1, UINT32_MAX);
         return 1;
     }
-    uint32_t words = live_words(ctx->scratch, k, par->region[0], held_axes(k, n->axes));
-    uint64_t per_warp = (uint64_t)t->lanes * row_elements(words);
-    if (held <= ROW_OF_A_WARP && held / (uint64_t)t->lanes * words <= WARP_ROW_REGISTERS) {
-        uint64_t rows = per_warp > held ? per_warp / held : 1;
+    uint64_t words =
+        live_words(ctx->scratch, k, par->region[0], held_axes(k, n->axes), axes_none());
+    uint64_t of_row = words > n->given ? words / n->given : 1;
+    uint64_t per_warp = (uint64_t)t->lanes * row_elements(of_row);
+    if (held <= ROW_OF_A_WARP && held / (uint64_t)t->lanes * of_row <= WARP_ROW_REGISTERS) {
+        uint64_t rows = per_warp > held ? per_warp / held : 1, warps = ROW_WARPS;
         spread(ctx, k, par, n, ROW_WARPS * rows, UINT32_MAX);
-        return ROW_WARPS;
+        while (warps < (uint64_t)t->max_warps && n->given % (2 * warps) == 0 &&
+               held * words > warps * (uint64_t)t->lanes * WARP_ROW_REGISTERS)
+            warps *= 2;
+        return (int)warps;
     }
+    per_warp = (uint64_t)t->lanes * row_elements(words);
     spread(ctx, k, par, n, 1, UINT32_MAX);
     uint64_t warps = held > per_warp ? pow2_floor(held / per_warp) : 1;
     if (warps > (uint64_t)t->max_warps)
@@ -364,7 +373,8 @@ static uint64_t vectors_per_thread(PassCtx *ctx, const Kernel *k, const Op *par,
     for (int i = 0; i < par->nbinders; i++)
         if (par->binder[i].axis)
             (void)axes_add(&axes, par->binder[i].axis->id);
-    uint64_t words = live_words(ctx->scratch, k, par->region[0], axes), n = VECTORS_PER_THREAD;
+    uint64_t words = live_words(ctx->scratch, k, par->region[0], axes, axes_none()),
+             n = VECTORS_PER_THREAD;
     while (n > 1 && n * vec * words > WORDS_MOST)
         n /= 2;
     return n;
@@ -476,12 +486,10 @@ static int resident_programs(PassCtx *ctx, const Kernel *k, const Op *par, const
     int most = rows && ROW_WARPS_MOST > warps ? ROW_WARPS_MOST / warps : 1;
     if (held <= 1)
         return most;
-    uint64_t threads = (uint64_t)(ctx->target->lanes * warps), elements = held;
-    for (int i = 0; i < par->nbinders; i++)
-        if (par->binder[i].axis && par->binder[i].axis->size)
-            elements *= par->binder[i].axis->size;
-    uint32_t words = live_words(ctx->scratch, k, par->region[0], held_axes(k, n->axes));
-    uint64_t registers = words * elements / threads + ADDRESS_REGISTERS;
+    uint64_t threads = (uint64_t)(ctx->target->lanes * warps);
+    uint64_t words =
+        live_words(ctx->scratch, k, par->region[0], held_axes(k, n->axes), axes_none());
+    uint64_t registers = words * held / threads + ADDRESS_REGISTERS;
     while (most > 1 && registers * threads * (uint64_t)most > REGISTERS)
         most /= 2;
     return most;

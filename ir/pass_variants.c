@@ -36,20 +36,11 @@ typedef struct Plan {
 typedef struct Whole {
     AxisSet dynamic, fixed;
     uint32_t words;  // Nest.words, the most of all nests
-    uint32_t live;   // live_words along the whole axes, the most of all nests
+    uint32_t live;   // live_words along the dynamic whole axes, the most of all nests
     AxisSet columns; // not contiguous in some nest: never held where the extent is dynamic
     AxisSet sorted;  // dynamic and always held
     AxisSet product; // operands of products are along it
 } Whole;
-
-static bool axis_const_extent(const Axis *a, int64_t *n) {
-    const Value *hi = a->is_dim ? a->extent : a->hi;
-    bool lo_const = !a->lo || value_is_const(a->lo);
-    if (!hi || !value_is_const(hi) || !lo_const)
-        return false;
-    *n = hi->u.i - (a->lo ? a->lo->u.i : 0);
-    return true;
-}
 
 // A whole axis of known extent up to this is held in every variant; a longer one is streamed. The
 // contiguous axis is spread over the lanes of all warps; another one lies in the registers of a
@@ -122,13 +113,20 @@ static void note_op_axes(void *user, Op *op) {
         axes_add(&w->columns, op->axes[i]->id);
 }
 
+// Words for each element along the axis.
+static uint32_t live_along(PassCtx *ctx, const Kernel *k, const Op *par, const Axis *a,
+                           AxisSet held) {
+    AxisSet along = axes_none();
+    (void)axes_add(&along, a->id);
+    return live_words(ctx->scratch, k, par->region[0], along, held);
+}
+
 static bool nest_whole(PassCtx *ctx, Kernel *k, Op *par) {
     Whole *w = ctx->user; // set by kernel_whole for the time of its walk
     ir_walk(par->region[0], note_op_axes, w);
     Nest n = nest_of(par);
     w->words = n.words > w->words ? n.words : w->words;
-    uint32_t live = live_words(ctx->scratch, k, par->region[0], n.whole);
-    w->live = live > w->live ? live : w->live;
+    AxisSet dynamic = axes_none();
     for (int i = 0; i < n.whole.n; i++) {
         const Axis *a = k->axis[n.whole.id[i]];
         bool contiguous = n.contiguous == a->id || n.ndots > 0;
@@ -138,19 +136,22 @@ static bool nest_whole(PassCtx *ctx, Kernel *k, Op *par) {
             continue; // it has the window of another axis, which has a size of its own
         if (axis_const_extent(a, &size)) {
             bool must = must_hold(par, a);
-            bool fits = must || sorted || ctx->target->family == TARGET_CPU ||
-                        size * (int64_t)live <= HELD_WORDS;
+            bool fits = must || sorted || ctx->target->family == TARGET_CPU || n.ndots > 0 ||
+                        size * (int64_t)live_along(ctx, k, par, a, w->fixed) <= HELD_WORDS;
             if (fits && size <= (sorted ? sorted_fixed_max(ctx->target)
                                         : held_fixed_max(ctx->target, contiguous, must)))
                 axes_add(&w->fixed, a->id);
         } else {
             bool guarded =
                 known_at_launch(k, a->lo) && known_at_launch(k, a->is_dim ? a->extent : a->hi);
+            axes_add(&dynamic, a->id);
             axes_add(contiguous && guarded ? &w->dynamic : &w->columns, a->id);
             if (sorted && guarded)
                 axes_add(&w->sorted, a->id);
         }
     }
+    uint32_t live = live_words(ctx->scratch, k, par->region[0], dynamic, w->fixed);
+    w->live = dynamic.n > 0 && live > w->live ? live : w->live;
     return true;
 }
 
@@ -333,21 +334,22 @@ static void guard_held(Kernel *k, const Builder *head, AxisSet axes, uint32_t bo
     }
 }
 
-// Held bounds by target: what the registers of a program hold (GPU); a few vectors (CPU, where
-// streaming is as good).
-// What a fold or scan combines takes as many registers more.
+// Held bounds by target: what the registers of a program hold (GPU), the first of them for a
+// product whatever it takes; a few vectors (CPU, where streaming is as good). What a fold or scan
+// combines takes as many registers more.
 static int held_bounds(const TargetDesc *t, uint32_t words, uint32_t live, bool product,
                        uint32_t bounds[HELD_MAX]) {
     if (t->family == TARGET_CPU)
         return 0;
     static const uint32_t rows[HELD_MAX] = {256, 1024, 4096, 8192, 16384};
     int n = 0;
-    while (n < HELD_MAX && (n == 0 || (rows[n] * pow2_ceil(words) <= rows[HELD_MAX - 1] &&
-                                       rows[n] * live <= HELD_WORDS))) {
+    while (n < (product ? 1 : HELD_MAX) &&
+           (product || (rows[n] * pow2_ceil(words) <= rows[HELD_MAX - 1] &&
+                        (uint64_t)rows[n] * live <= HELD_WORDS))) {
         bounds[n] = rows[n];
         n++;
     }
-    return product ? 1 : n;
+    return n;
 }
 
 // The last variant of a kernel that sorts: a launch with more elements fails and says why.
