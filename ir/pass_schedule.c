@@ -546,7 +546,53 @@ static uint64_t accumulator_budget(const TargetDesc *t, const Kernel *k, const N
     return lean ? ACCUMULATORS_PER_THREAD : ACCUMULATORS_PER_THREAD / 2;
 }
 
+// --- given sizes on the CPU ---
+
+typedef struct SizeSeen {
+    const Axis *axis;
+    bool seen;
+} SizeSeen;
+
+static void find_size_seen(void *user, Op *op) {
+    SizeSeen *s = user;
+    for (int i = 0; i < op->naxes; i++)
+        s->seen |= op->axes[i] == s->axis || op->axes[i]->of == s->axis;
+}
+
+// Some op is along the axis, asks for the ends of its tile, or has a window of it.
+static bool size_is_seen(const Kernel *k, const Op *par, const Axis *a) {
+    SizeSeen s = {.axis = a};
+    ir_walk(par->region[0], find_size_seen, &s);
+    for (int i = 0; i < k->naxis; i++)
+        s.seen |= k->axis[i]->like == a;
+    return s.seen;
+}
+
+// A tile is unrolled on the CPU, and sizes in a source are most often made for a GPU. One that
+// nothing in the nest can see is no more than a bound there: the heuristics choose. most[i]: the
+// bound of binder i, 0 = none.
+static void free_given_sizes(const Kernel *k, Op *par, uint32_t most[AXES_MAX]) {
+    for (int i = 0; i < par->nbinders; i++) {
+        Axis *a = par->binder[i].axis;
+        most[i] = 0;
+        if (!a || a->size == 0 || size_is_seen(k, par, a))
+            continue;
+        most[i] = a->size;
+        a->size = 0;
+    }
+}
+
+static void bound_sizes(Op *par, const uint32_t most[AXES_MAX]) {
+    for (int i = 0; i < par->nbinders; i++)
+        if (most[i] > 0 && par->binder[i].axis->size > most[i])
+            par->binder[i].axis->size = pow2_floor(most[i]);
+}
+
 static bool nest_sizes(PassCtx *ctx, Kernel *k, Op *par) {
+    bool cpu = ctx->target->family == TARGET_CPU;
+    uint32_t most[AXES_MAX] = {0};
+    if (cpu)
+        free_given_sizes(k, par, most);
     Nest n = nest_of(par);
     int warps;
     uint64_t accumulators = 0;
@@ -566,7 +612,7 @@ static bool nest_sizes(PassCtx *ctx, Kernel *k, Op *par) {
     } else {
         warps = schedule_elementwise(ctx, k, par, &n);
     }
-    bool cpu = ctx->target->family == TARGET_CPU;
+    bound_sizes(par, most);
     uint64_t budget = accumulator_budget(ctx->target, k, &n);
     warps = cpu ? 1 : nest_warps(ctx, k, warps, accumulators, budget);
     if (!cpu && !tile_fits(ctx, k, par, &n, warps))

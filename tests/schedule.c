@@ -120,6 +120,26 @@ Test(schedule, sizes) {
     check(rows, "", "cpu", FUSE_EMIT_TILE, "axis n of N by 64", NULL);
 }
 
+// A size that nothing in the nest sees is only a bound on the CPU, where tiles are unrolled.
+Test(schedule, given_sizes_on_the_cpu) {
+    static const char rows[] = "kernel k(x: f32[M, N]) -> (y: f32[M, N]) {\n"
+                               "    parallel m in tiles(M, 24), n in tiles(N, 1024) {\n"
+                               "        y[m, n] = 2 * x[m, n]%s;\n"
+                               "    }\n"
+                               "}\n";
+    check(rows, "", "cpu", FUSE_EMIT_TILE, "axis m of M by 1", NULL);
+    check(rows, "", "cpu", FUSE_EMIT_TILE, NULL, "axis n of N by 1024");
+    check(rows, "", "sm_90a", FUSE_EMIT_TILE, "axis m of M by 24", NULL);
+    check(rows, " + (begin(m) as f32)", "cpu", FUSE_EMIT_TILE, "axis m of M by 24", NULL);
+    check(rows, " + sum[m](x[m, n])", "cpu", FUSE_EMIT_TILE, "axis m of M by 24", NULL);
+    static const char little[] = "kernel k(x: f32[M, N]) -> (y: f32[M, N]) {\n"
+                                 "    parallel m in tiles(M), n in tiles(N, 3) {\n"
+                                 "        y[m, n] = 2 * x[m, n];%s\n"
+                                 "    }\n"
+                                 "}\n";
+    check(little, "", "cpu", FUSE_EMIT_TILE, "axis n of N by 2", NULL);
+}
+
 // What the source gives leaves less for the others, in registers and in the sizes that are chosen.
 Test(schedule, sizes_beside_given_ones) {
     static const char held[] = "kernel k(x: f32[M, N, E]) -> (y: f32[M, N, E]) {\n"
