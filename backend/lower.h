@@ -18,7 +18,10 @@ typedef struct Window {
     Uni begin, end;
     uint32_t divisor;     // a power of two that divides begin
     uint32_t end_divisor; // and one that divides end; 0: none known
-    bool nonneg;          // begin >= 0 is known
+    bool nonneg;          // begin >= 0 is known,
+    bool wraps;           // unless arithmetic has left 64 bits
+    bool moderate;        // end <= 2^62 is known
+    int bits;             // |begin|, |end| <= 2^bits; 64 or more: they may be any numbers
 } Window;
 
 typedef struct Lower {
@@ -75,7 +78,12 @@ Window lower_window(Lower *l, const Axis *axis);
 uint32_t axis_size_of(const Axis *axis);
 // A power of two that divides the value; facts, constants, windows.
 uint32_t lower_divisor(Lower *l, const Value *v);
-bool lower_nonneg(Lower *l, const Value *v);
+bool lower_nonneg(Lower *l, const Value *v); // where no sum or product has left 64 bits
+bool lower_nonneg_exact(Lower *l, const Value *v);
+// |v| <= 2^bits; 64 or more: it may be any number.
+int lower_bits(Lower *l, const Value *v);
+bool lower_is_moderate(Lower *l, const Value *v); // v <= 2^62 is known
+int window_bits(Lower *l, const Value *lo, const Value *hi);
 // i32 min(x, INT32_MAX), at least -1; x is i64.
 Uni lower_clamp_i32(Lower *l, Uni x);
 // lane + rest < left, in i32; lane may be NULL.
@@ -122,7 +130,10 @@ typedef struct IndexTerm {
 } IndexTerm;
 typedef struct IndexDim {
     bool affine, unit; // unit: stride 1
-    bool check, nonneg;
+    bool check;
+    bool nonneg,
+        wraps;   // uniform and terms are not negative; unless it `wraps`, for which bits count
+    int bits;    // |uniform| <= 2^bits
     Uni uniform; // i64: all that no lane and register changes
     int nterm;
     IndexTerm term[AXES_MAX];

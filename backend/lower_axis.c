@@ -117,6 +117,11 @@ uint32_t axis_size_of(const Axis *axis) {
     return axis->size;
 }
 
+int window_bits(Lower *l, const Value *lo, const Value *hi) {
+    int a = lower_bits(l, lo), b = lower_bits(l, hi);
+    return a > b ? a : b;
+}
+
 Window lower_window(Lower *l, const Axis *axis) {
     Window *w = &l->window[axis->id];
     if (w->begin.v)
@@ -127,14 +132,19 @@ Window lower_window(Lower *l, const Axis *axis) {
         return (Window){.begin = lower_index(l, axis->lo),
                         .end = lower_index(l, axis->hi),
                         .divisor = lower_divisor(l, axis->lo),
-                        .nonneg = lower_nonneg(l, axis->lo)};
+                        .nonneg = lower_nonneg(l, axis->lo),
+                        .wraps = !lower_nonneg_exact(l, axis->lo),
+                        .bits = window_bits(l, axis->lo, axis->hi),
+                        .moderate = lower_is_moderate(l, axis->hi)};
     }
     Uni zero = uni_int(l->t, 64, 0);
     if (axis->is_dim && axis->extent) {
         return (Window){.begin = zero,
                         .end = lower_index(l, axis->extent),
                         .divisor = UINT32_C(1) << 30,
-                        .nonneg = true};
+                        .nonneg = true,
+                        .bits = ABI_DIM_BITS,
+                        .moderate = true};
     }
     if (axis->of && axis->of != axis)
         return lower_window(l, axis->of);
@@ -247,35 +257,173 @@ uint32_t lower_divisor(Lower *l, const Value *v) {
     return divisor_at(l, v, 0);
 }
 
-static bool nonneg_at(Lower *l, const Value *v, int depth) {
+// --- sizes ---
+
+enum { BITS_UNKNOWN = 64, BITS_MODERATE = 62, DEPTH_MAX = 12 };
+
+static int most(int a, int b) {
+    return a > b ? a : b;
+}
+
+// The least n with |i| <= 2^n.
+static int bits_of_int(int64_t i) {
+    uint64_t size = i < 0 ? 0 - (uint64_t)i : (uint64_t)i;
+    return size > 1 ? 64 - __builtin_clzll(size - 1) : 0;
+}
+
+static int bits_at(Lower *l, const Value *v, int depth);
+
+static int quotient_bits(const Value *by, int bits) {
+    bool known = value_is_const(by) && by->u.i > 0;
+    return known ? most(bits - (63 - __builtin_clzll((uint64_t)by->u.i)), 0) : bits;
+}
+
+// Divisors of 0 count as 1 (arith.c). Differences and casts of negative numbers wrap in unsigned
+// types.
+static int op_bits(Lower *l, const Value *v, int depth) {
+    const Op *op = v->def;
+    bool is_signed = dtype_is_signed(v->type.dtype);
+    switch ((int)op->kind) {
+    case OP_ADD:
+        return most(bits_at(l, op->in[0], depth), bits_at(l, op->in[1], depth)) + 1;
+    case OP_SUB:
+        if (!is_signed)
+            return BITS_UNKNOWN;
+        return most(bits_at(l, op->in[0], depth), bits_at(l, op->in[1], depth)) + 1;
+    case OP_MUL:
+        return bits_at(l, op->in[0], depth) + bits_at(l, op->in[1], depth);
+    case OP_MIN:
+    case OP_MAX:
+        return most(bits_at(l, op->in[0], depth), bits_at(l, op->in[1], depth));
+    case OP_SELECT:
+        return most(bits_at(l, op->in[1], depth), bits_at(l, op->in[2], depth));
+    case OP_CAST: {
+        DType from = op->in[0]->type.dtype;
+        bool same = !dtype_is_float(from) && (is_signed || !dtype_is_signed(from));
+        return same ? bits_at(l, op->in[0], depth) : BITS_UNKNOWN;
+    }
+    case OP_DIV:
+    case OP_FLOORDIV:
+    case OP_CDIV:
+        return quotient_bits(op->in[1], bits_at(l, op->in[0], depth));
+    case OP_BEGIN:
+    case OP_END:
+        return lower_window(l, op->axes[0]).bits;
+    case OP_EXTENT:
+        return bits_at(l, op->mem[0].mem->dim[op_attr_int(op, ATTR_dim)], depth);
+    case OP_ORDER: // a tile's number in its range
+        for (int i = 0; i < op->nres; i++)
+            if (op->res[i] == v)
+                return bits_at(l, op->in[1 + i], depth);
+        return BITS_UNKNOWN;
+    default:
+        return BITS_UNKNOWN;
+    }
+}
+
+static int arg_bits(Lower *l, const Value *v, int depth) {
+    const Binder *binder;
+    const Op *owner = binder_of(v, &binder);
+    if (!owner)
+        return BITS_UNKNOWN;
+    const Value *lo = owner->in[binder->first], *hi = owner->in[binder->first + 1];
+    int bits = most(bits_at(l, lo, depth), bits_at(l, hi, depth));
+    // There are less than 2^31 programs.
+    return owner->kind == OP_LAUNCH && value_is_int(lo, 0) && bits > 31 ? 31 : bits;
+}
+
+static bool is_dim(const Lower *l, const Value *v) {
+    for (int i = 0; i < l->kernel->nparam; i++)
+        if (l->kernel->param[i].value == v)
+            return l->kernel->param[i].kind == PARAM_DIM;
+    return false;
+}
+
+// The least n that is known with |v| <= 2^n.
+static int bits_at(Lower *l, const Value *v, int depth) {
+    DType dtype = v->type.dtype;
+    if (dtype_is_float(dtype))
+        return BITS_UNKNOWN;
+    int bits = dtype_bits(dtype) < 64 ? (int)dtype_bits(dtype) : BITS_UNKNOWN, found = bits;
+    if (v->kind == VALUE_CONST)
+        return bits_of_int(v->u.i);
+    if (v->kind == VALUE_PARAM && is_dim(l, v))
+        return ABI_DIM_BITS;
+    if (depth < DEPTH_MAX && v->kind == VALUE_ARG)
+        found = arg_bits(l, v, depth + 1);
+    if (depth < DEPTH_MAX && v->kind == VALUE_OP)
+        found = op_bits(l, v, depth + 1);
+    return found < bits ? found : bits;
+}
+
+int lower_bits(Lower *l, const Value *v) {
+    return bits_at(l, v, 0);
+}
+
+// v <= 2^62
+static bool moderate_at(Lower *l, const Value *v, int depth) {
+    const Op *op = v->kind == VALUE_OP ? v->def : NULL;
+    if (op && depth < DEPTH_MAX && op->kind == OP_MIN)
+        return moderate_at(l, op->in[0], depth + 1) || moderate_at(l, op->in[1], depth + 1);
+    if (op && depth < DEPTH_MAX && op->kind == OP_MAX)
+        return moderate_at(l, op->in[0], depth + 1) && moderate_at(l, op->in[1], depth + 1);
+    if (op && depth < DEPTH_MAX && op->kind == OP_SELECT)
+        return moderate_at(l, op->in[1], depth + 1) && moderate_at(l, op->in[2], depth + 1);
+    if (op && op->kind == OP_END)
+        return lower_window(l, op->axes[0]).moderate;
+    return bits_at(l, v, depth) <= BITS_MODERATE;
+}
+
+bool lower_is_moderate(Lower *l, const Value *v) {
+    return moderate_at(l, v, 0);
+}
+
+// --- signs ---
+
+static bool nonneg_at(Lower *l, const Value *v, int depth, bool exact);
+
+// A variable lies between lo and hi: at lo or after it, or after hi where the step is negative.
+static bool binder_nonneg(Lower *l, const Op *owner, const Binder *binder, int depth, bool exact) {
+    const Value *lo = owner->in[binder->first], *hi = owner->in[binder->first + 1];
+    const Value *step = binder->has_step ? owner->in[binder->first + 2] : NULL;
+    bool up = !step || !value_is_const(step) || step->u.i > 0;
+    bool down = step && (!value_is_const(step) || step->u.i < 0);
+    return (!up || nonneg_at(l, lo, depth, exact)) && (!down || nonneg_at(l, hi, depth, exact));
+}
+
+static bool nonneg_at(Lower *l, const Value *v, int depth, bool exact) {
     if (v->kind == VALUE_CONST)
         return !dtype_is_float(v->type.dtype) && v->u.i >= 0;
-    if (v->kind == VALUE_PARAM) {
-        for (int i = 0; i < l->kernel->nparam; i++) {
-            if (l->kernel->param[i].value == v)
-                return l->kernel->param[i].kind == PARAM_DIM;
-        }
-        return false;
-    }
+    if (v->kind == VALUE_PARAM)
+        return is_dim(l, v);
     if (depth > 16)
         return false;
     const Binder *binder;
     const Op *owner = binder_of(v, &binder);
     if (owner)
-        return nonneg_at(l, owner->in[binder->first], depth + 1);
+        return binder_nonneg(l, owner, binder, depth + 1, exact);
     if (v->kind != VALUE_OP)
         return false;
     const Op *op = v->def;
+    if (exact && (op->kind == OP_MUL || op->kind == OP_ADD) && lower_bits(l, v) > BITS_MODERATE)
+        return false;
     if (op->kind == OP_MUL || op->kind == OP_ADD || op->kind == OP_DIV || op->kind == OP_CDIV ||
         op->kind == OP_FLOORDIV || op->kind == OP_REM || op->kind == OP_MOD || op->kind == OP_MIN)
-        return nonneg_at(l, op->in[0], depth + 1) && nonneg_at(l, op->in[1], depth + 1);
+        return nonneg_at(l, op->in[0], depth + 1, exact) &&
+               nonneg_at(l, op->in[1], depth + 1, exact);
     if (op->kind == OP_MAX)
-        return nonneg_at(l, op->in[0], depth + 1) || nonneg_at(l, op->in[1], depth + 1);
+        return nonneg_at(l, op->in[0], depth + 1, exact) ||
+               nonneg_at(l, op->in[1], depth + 1, exact);
     if (op->kind == OP_BEGIN)
-        return lower_window(l, op->axes[0]).nonneg;
+        return lower_window(l, op->axes[0]).nonneg &&
+               !(exact && lower_window(l, op->axes[0]).wraps);
     return op->kind == OP_EXTENT || op->kind == OP_ORDER || op->kind == OP_SMS;
 }
 
 bool lower_nonneg(Lower *l, const Value *v) {
-    return nonneg_at(l, v, 0);
+    return nonneg_at(l, v, 0, false);
+}
+
+bool lower_nonneg_exact(Lower *l, const Value *v) {
+    return nonneg_at(l, v, 0, true);
 }

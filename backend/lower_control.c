@@ -54,12 +54,34 @@ static Uni uni_min(Target *t, Uni a, Uni b) {
     return (Uni){LLVMBuildSelect(t->builder, less, a.v, b.v, "")};
 }
 
-static Window window_at(Lower *l, const Axis *axis, Uni begin, Uni hi) {
+// min(begin + size, hi) for any numbers, where begin + size may not be one.
+static Uni window_end_exact(Target *t, Uni begin, Uni hi, Uni end) {
+    LLVMBuilderRef b = t->builder;
+    LLVMValueRef left = LLVMBuildSub(b, hi.v, begin.v, "");
+    LLVMValueRef size = LLVMBuildSub(b, end.v, begin.v, "");
+    LLVMValueRef some = LLVMBuildICmp(b, LLVMIntSGT, hi.v, begin.v, "");
+    LLVMValueRef full = LLVMBuildICmp(b, LLVMIntUGT, left, size, "");
+    full = LLVMBuildAnd(b, some, full, "");
+    // Of a range without elements, end - begin must not look like some.
+    LLVMValueRef is_far = LLVMBuildICmp(b, LLVMIntSGT, left, LLVMConstNull(LLVMTypeOf(left)), "");
+    is_far = LLVMBuildAnd(b, LLVMBuildNot(b, some, ""), is_far, "");
+    LLVMValueRef last = LLVMBuildSelect(b, is_far, begin.v, hi.v, "");
+    return (Uni){LLVMBuildSelect(b, full, end.v, last, "")};
+}
+
+// `lo_value` and `hi_value`: begin lies between them.
+static Window window_at(Lower *l, const Axis *axis, Uni begin, Uni hi, const Value *lo_value,
+                        const Value *hi_value) {
     uint32_t size = axis_size_of(axis);
-    Uni end = hi;
+    Window w = {.begin = begin, .end = hi, .divisor = 1};
+    w.bits = window_bits(l, lo_value, hi_value);
+    w.moderate = lower_is_moderate(l, hi_value);
+    w.nonneg = lower_nonneg(l, lo_value);
+    w.wraps = !lower_nonneg_exact(l, lo_value);
+    Uni full = size ? uni_add(l->t, begin, uni_int(l->t, 64, size)) : hi;
     if (size)
-        end = uni_min(l->t, uni_add(l->t, begin, uni_int(l->t, 64, size)), hi);
-    return (Window){.begin = begin, .end = end, .divisor = 1};
+        w.end = w.moderate ? uni_min(l->t, full, hi) : window_end_exact(l->t, begin, hi, full);
+    return w;
 }
 
 // What divides the end of a window: min(begin + size, hi).
@@ -86,9 +108,37 @@ typedef struct Range {
     const Value *lo_value, *hi_value, *step_value; // step NULL: the tile's size, or 1
     Uni lo, hi, step;
     int bits;
+    bool exact; // lo + n * step may leave its type before it has reached hi
     LoopState loop;
     Window saved;
 } Range;
+
+// The loop over the tiles of a persistent grid: its step is the number of programs, which is less
+// than 2^31, and there are less than 2^62 tiles where it is launched (runtime/plan_run.c).
+static bool is_persistent_walk(const Lower *l, const Range *r) {
+    const Value *programs = l->launch->in[1];
+    const Op *least = programs->kind == VALUE_OP ? programs->def : NULL;
+    if (r->step_value != programs || !least || least->kind != OP_MIN)
+        return false;
+    const Value *fit = least->in[1];
+    while (fit->kind == VALUE_OP && fit->def->nin > 0)
+        fit = fit->def->in[0];
+    return fit->kind == VALUE_OP && fit->def->kind == OP_SMS;
+}
+
+// What has not reached hi can take a step more without leaving its type.
+static bool step_stays_in_type(Lower *l, const Range *r) {
+    if (is_persistent_walk(l, r))
+        return true;
+    if (!LLVMIsAConstantInt(r->step.v))
+        return false;
+    int64_t step = LLVMConstIntGetSExtValue(r->step.v);
+    if (step == 1 || step == -1)
+        return true;
+    if (r->bits < 64 || step == 0 || step > INT64_C(1) << 31 || step < -(INT64_C(1) << 31))
+        return false;
+    return step > 0 ? lower_is_moderate(l, r->hi_value) : lower_bits(l, r->hi_value) <= 62;
+}
 
 static Range range_of(Lower *l, const Op *op, int i) {
     Target *t = l->t;
@@ -103,6 +153,7 @@ static Range range_of(Lower *l, const Op *op, int i) {
         r.step_value = op->in[binder->first + 2];
         r.step = uni_resize(t, lower_index(l, r.step_value), r.bits, true);
     }
+    r.exact = !step_stays_in_type(l, &r);
     return r;
 }
 
@@ -113,21 +164,22 @@ static void range_bind(Lower *l, const Range *r, Uni at) {
         lower_result(l, r->binder->var)->reg[0] = at.v;
         return;
     }
-    Window w = window_at(l, axis, at, r->hi);
+    Window w = window_at(l, axis, at, r->hi, r->lo_value, r->hi_value);
     uint32_t d = lower_divisor(l, r->lo_value), s = power_of(axis_size_of(axis));
     if (r->step_value)
         s = lower_divisor(l, r->step_value);
     w.divisor = d < s ? d : s;
     w.end_divisor = end_divisor(l, axis, w.divisor, r->hi_value);
-    w.nonneg = lower_nonneg(l, r->lo_value);
+    w.nonneg &= !r->step_value;
     l->window[axis->id] = w;
 }
 
-static void range_begin(Lower *l, Range *r, Uni lo, Uni hi, Uni step, int n,
-                        const LLVMValueRef *init) {
+// All of its iterations from `lo` on.
+static void range_begin_rest(Lower *l, Range *r, Uni lo, int n, const LLVMValueRef *init) {
     if (r->binder->axis)
         r->saved = l->window[r->binder->axis->id];
-    loop_begin(l->t, &r->loop, lo, hi, step, n, init);
+    (r->exact ? loop_begin_exact : loop_begin)(l->t, &r->loop, lo, r->hi, r->step, n, init);
+    range_bind(l, r, r->loop.at);
 }
 
 static void range_end(Lower *l, Range *r, Uni step, const LLVMValueRef *next, Uni stop) {
@@ -158,8 +210,7 @@ static LLVMValueRef *loop_body(Lower *l, const Op *op, int n, const LLVMValueRef
 // The innermost range: its body once in an iteration. Returns the registers after it.
 static LLVMValueRef *range_walk(Lower *l, const Op *op, Range *r, Uni lo, int n,
                                 const LLVMValueRef *now) {
-    range_begin(l, r, lo, r->hi, r->step, n + 1, now);
-    range_bind(l, r, (Uni){r->loop.counter});
+    range_begin_rest(l, r, lo, n + 1, now);
     LLVMValueRef *next = loop_body(l, op, n, r->loop.phi);
     if (!l->t->failed)
         range_end(l, r, r->step, next, (Uni){next[n]});
@@ -177,12 +228,14 @@ static LLVMValueRef *range_walk_unrolled(Lower *l, const Op *op, Range *r, int t
     length = LLVMBuildSelect(b, some, length, zero, "");
     LLVMValueRef groups = LLVMBuildUDiv(b, length, all.v, "");
     Uni end = uni_add(t, r->lo, (Uni){LLVMBuildMul(b, groups, all.v, "")});
-    range_begin(l, r, r->lo, end, all, n + 1, now);
+    if (r->binder->axis)
+        r->saved = l->window[r->binder->axis->id];
+    loop_begin(t, &r->loop, r->lo, end, all, n + 1, now);
     const LLVMValueRef *at = r->loop.phi;
     LLVMValueRef *next = NULL;
     for (int i = 0; i < times && !t->failed; i++) {
         Uni skipped = uni_mul(t, r->step, uni_int(t, r->bits, i));
-        range_bind(l, r, uni_add(t, (Uni){r->loop.counter}, skipped));
+        range_bind(l, r, uni_add(t, r->loop.at, skipped));
         next = loop_body(l, op, n, at);
         at = next;
     }
@@ -195,8 +248,10 @@ static LLVMValueRef *range_walk_unrolled(Lower *l, const Op *op, Range *r, int t
 // `stop` leaves.
 static int unroll_times(const Op *op, const Range *r) {
     const Op *yield = region_yield(op->region[0]);
-    bool known = r->step_value ? value_is_const(r->step_value) && r->step_value->u.i > 0
-                               : !r->binder->axis || axis_size_of(r->binder->axis) > 0;
+    bool known = !r->binder->axis || axis_size_of(r->binder->axis) > 0;
+    if (r->step_value)
+        known = value_is_const(r->step_value) && r->step_value->u.i > 0 &&
+                r->step_value->u.i < INT64_C(1) << r->bits / 2;
     int64_t times = op_attr_int(op, ATTR_unroll);
     if (!known || (yield && yield->has_stop) || times < 1)
         return 1;
@@ -221,8 +276,7 @@ void lower_for(Lower *l, const Op *op) {
     for (int i = 0; i < last; i++) {
         range[i] = range_of(l, op, i);
         // The flag of an inner `stop` leaves the outer loops too.
-        range_begin(l, &range[i], range[i].lo, range[i].hi, range[i].step, n + 1, now);
-        range_bind(l, &range[i], (Uni){range[i].loop.counter});
+        range_begin_rest(l, &range[i], range[i].lo, n + 1, now);
         now = range[i].loop.phi;
     }
     Range *inner = &range[last];
@@ -298,10 +352,9 @@ void lower_with(Lower *l, const Op *op) {
                     .v;
             continue;
         }
-        Window w = window_at(l, binder->axis, lower_index(l, lo), lower_index(l, hi));
+        Window w = window_at(l, binder->axis, lower_index(l, lo), lower_index(l, hi), lo, hi);
         w.divisor = lower_divisor(l, lo);
         w.end_divisor = end_divisor(l, binder->axis, w.divisor, hi);
-        w.nonneg = lower_nonneg(l, lo);
         saved[i] = l->window[binder->axis->id];
         l->window[binder->axis->id] = w;
     }
@@ -322,10 +375,10 @@ void lower_axis(Lower *l, const Op *op) {
     const Axis *axis = op->axes[0];
     if (!axis->lo || !axis->hi)
         return;
-    Window w = window_at(l, axis, lower_index(l, axis->lo), lower_index(l, axis->hi));
+    Window w =
+        window_at(l, axis, lower_index(l, axis->lo), lower_index(l, axis->hi), axis->lo, axis->hi);
     w.divisor = lower_divisor(l, axis->lo);
     w.end_divisor = end_divisor(l, axis, w.divisor, axis->hi);
-    w.nonneg = lower_nonneg(l, axis->lo);
     l->window[axis->id] = w;
 }
 

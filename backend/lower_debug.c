@@ -16,8 +16,11 @@ static Lane guard_of(Lower *l, const Op *op, const Layout *layout, uint32_t reg)
     for (int a = 0; a < axes.n; a++) {
         const Axis *axis = l->kernel->axis[axes.id[a]];
         Operand iota = operand_of(l, axis->iota, layout);
-        Lane end = t->ops->splat(t, lower_window(l, axis).end);
-        guard = lane_and(t, guard, lane_cmp(t, CMP_LT, DT_INDEX, operand_lane(l, &iota, reg), end));
+        Window w = lower_window(l, axis);
+        Lane begin = t->ops->splat(t, w.begin),
+             size = t->ops->splat(t, lower_sub(l, w.end, w.begin));
+        Lane at = lane_op2(t, OP_SUB, DT_INDEX, operand_lane(l, &iota, reg), begin);
+        guard = lane_and(t, guard, lane_cmp(t, CMP_LT, DT_INDEX, at, size));
     }
     return guard;
 }

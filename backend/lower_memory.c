@@ -38,6 +38,13 @@ static void add_uniform(Lower *l, IndexDim *d, Uni x, int64_t coeff) {
     d->uniform = uni_add(l->t, d->uniform, scaled_x);
 }
 
+static void add_bits(IndexDim *d, int bits, int64_t coeff) {
+    uint64_t size = coeff < 0 ? 0 - (uint64_t)coeff : (uint64_t)coeff;
+    if (size > 1)
+        bits += 64 - __builtin_clzll(size - 1);
+    d->bits = (bits > d->bits ? bits : d->bits) + 1;
+}
+
 static bool add_term(IndexDim *d, uint16_t axis, int64_t coeff) {
     for (int i = 0; i < d->nterm; i++) {
         if (d->term[i].axis == axis) {
@@ -60,12 +67,16 @@ static bool add_affine(Lower *l, IndexDim *d, const Value *v, int64_t coeff, int
         add_uniform(l, d, w.begin, coeff);
         d->divisor = min_u32(d->divisor, scaled(w.divisor, coeff));
         d->nonneg = d->nonneg && coeff >= 0 && w.nonneg;
+        d->wraps = d->wraps || w.wraps;
+        add_bits(d, w.bits, coeff);
         return add_term(d, v->axis->id, coeff);
     }
     if (v->type.axes.n == 0) {
         add_uniform(l, d, lower_index(l, v), coeff);
         d->divisor = min_u32(d->divisor, scaled(lower_divisor(l, v), coeff));
         d->nonneg = d->nonneg && coeff >= 0 && lower_nonneg(l, v);
+        d->wraps = d->wraps || !lower_nonneg_exact(l, v);
+        add_bits(d, lower_bits(l, v), coeff);
         return true;
     }
     // Narrower integers may wrap; only 64-bit ones are read as mathematics.
@@ -102,10 +113,23 @@ static uint32_t register_divisor(const Layout *layout, uint16_t axis) {
     return low_bit(all);
 }
 
+// What lanes and registers add fits into 32 bits.
+static bool terms_fit(const Lower *l, const IndexDim *d) {
+    int64_t sum = 0;
+    for (int i = 0; i < d->nterm; i++) {
+        int64_t size = axis_size_of(l->kernel->axis[d->term[i].axis]), coeff = d->term[i].coeff;
+        if (coeff > INT32_MAX || coeff < -INT32_MAX)
+            return false;
+        sum += (coeff < 0 ? -coeff : coeff) * size;
+    }
+    return sum <= INT32_MAX;
+}
+
 static IndexDim index_dim(Lower *l, const Value *v, const Layout *layout) {
     Target *t = l->t;
     IndexDim d = {.divisor = DIVISOR_MAX, .nonneg = true, .uniform = uni_int(t, 64, 0)};
-    d.affine = add_affine(l, &d, v, 1, 0);
+    d.affine = add_affine(l, &d, v, 1, 0) && terms_fit(l, &d);
+    d.wraps |= d.bits > 62;
     if (!d.affine) {
         d = (IndexDim){.divisor = 1, .uniform = uni_int(t, 64, 0)};
         d.operand = operand_of(l, v, layout);
@@ -382,6 +406,17 @@ static void plan_ends(Lower *l, TileAccess *a) {
     a->aligned_ends.v = LLVMBuildIsNull(t->builder, odd, "");
 }
 
+// Positions from the dim's uniform part to the tensor's end. A sum or product that has left 64 bits
+// may be negative where its parts are not: nothing is left then.
+static Uni elements_left(Lower *l, const IndexDim *d) {
+    Uni left = lower_clamp_i32(l, lower_sub(l, d->extent, d->uniform));
+    if (!d->wraps)
+        return left;
+    LLVMValueRef zero = uni_int(l->t, 64, 0).v;
+    LLVMValueRef wrong = LLVMBuildICmp(l->t->builder, LLVMIntSLT, d->uniform.v, zero, "");
+    return (Uni){LLVMBuildSelect(l->t->builder, wrong, uni_int(l->t, 32, 0).v, left.v, "")};
+}
+
 TileAccess access_of(Lower *l, const Op *op, const MemRef *ref, const Layout *layout,
                      int max_bytes) {
     Target *t = l->t;
@@ -415,7 +450,7 @@ TileAccess access_of(Lower *l, const Op *op, const MemRef *ref, const Layout *la
         if (there)
             d->extent.v = LLVMBuildSelect(t->builder, there, d->extent.v, uni_int(t, 64, 0).v, "");
         if (d->check && d->affine && d->nonneg)
-            d->left = lower_clamp_i32(l, lower_sub(l, d->extent, d->uniform));
+            d->left = elements_left(l, d);
         a.is_simple = a.is_simple && d->affine;
         for (int k = 0; k < d->nterm; k++)
             a.is_simple = a.is_simple && !d->term[k].coord.overlap;

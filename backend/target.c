@@ -247,9 +247,8 @@ static LLVMValueRef loop_more(Target *t, LLVMValueRef c, LLVMValueRef hi, LLVMVa
                        LLVMBuildAnd(t->builder, down, above, ""), "");
 }
 
-// before -> head: phis, test -> body ... -> head; head -> exit.
-void loop_begin(Target *t, LoopState *loop, Uni lo, Uni hi, Uni step, int n,
-                const LLVMValueRef *init) {
+// before -> head: phis, test -> body ... -> head; head -> exit. The builder is left in the head.
+static void loop_head(Target *t, LoopState *loop, Uni lo, int n, const LLVMValueRef *init) {
     LLVMBasicBlockRef before = LLVMGetInsertBlock(t->builder);
     loop->head = block_new(t, "head");
     loop->body = block_new(t, "body");
@@ -259,6 +258,7 @@ void loop_begin(Target *t, LoopState *loop, Uni lo, Uni hi, Uni step, int n,
     LLVMBuildBr(t->builder, loop->head);
     block_enter(t, loop->head);
     loop->counter = NULL;
+    loop->counts = false;
     if (lo.v) {
         loop->counter = LLVMBuildPhi(t->builder, LLVMTypeOf(lo.v), "i");
         LLVMAddIncoming(loop->counter, &lo.v, &before, 1);
@@ -271,19 +271,62 @@ void loop_begin(Target *t, LoopState *loop, Uni lo, Uni hi, Uni step, int n,
     LLVMValueRef no = LLVMConstInt(target_int(t, 1), 0, false);
     loop->phi[n] = LLVMBuildPhi(t->builder, target_int(t, 1), "stop");
     LLVMAddIncoming(loop->phi[n], &no, &before, 1);
-    LLVMValueRef go = LLVMBuildNot(t->builder, loop->phi[n], "");
-    if (lo.v) {
-        LLVMValueRef more = loop_more(t, loop->counter, hi.v, step.v);
+}
+
+// Into the body while the loop has not stopped, and `more` holds (NULL: always).
+static void loop_test(Target *t, LoopState *loop, LLVMValueRef go, LLVMValueRef more) {
+    if (more)
         go = LLVMBuildAnd(t->builder, more, go, "");
-    }
     LLVMBuildCondBr(t->builder, go, loop->body, loop->exit);
     block_enter(t, loop->body);
+}
+
+static LLVMValueRef loop_goes_on(Target *t, const LoopState *loop) {
+    return LLVMBuildNot(t->builder, loop->phi[loop->n], "");
+}
+
+void loop_begin(Target *t, LoopState *loop, Uni lo, Uni hi, Uni step, int n,
+                const LLVMValueRef *init) {
+    loop_head(t, loop, lo, n, init);
+    LLVMValueRef go = loop_goes_on(t, loop);
+    loop_test(t, loop, go, lo.v ? loop_more(t, loop->counter, hi.v, step.v) : NULL);
+    loop->at = (Uni){loop->counter};
+}
+
+// The number of iterations that start at lo and come before hi, as an unsigned number.
+static LLVMValueRef loop_length(Target *t, Uni lo, Uni hi, Uni step) {
+    LLVMBuilderRef b = t->builder;
+    LLVMTypeRef type = LLVMTypeOf(lo.v);
+    LLVMValueRef zero = LLVMConstInt(type, 0, false), one = LLVMConstInt(type, 1, false);
+    LLVMValueRef down = LLVMBuildICmp(b, LLVMIntSLT, step.v, zero, "");
+    LLVMValueRef from = LLVMBuildSelect(b, down, hi.v, lo.v, "");
+    LLVMValueRef to = LLVMBuildSelect(b, down, lo.v, hi.v, "");
+    LLVMValueRef size = LLVMBuildSelect(b, down, LLVMBuildNeg(b, step.v, ""), step.v, "");
+    LLVMValueRef none = LLVMBuildOr(b, LLVMBuildICmp(b, LLVMIntSGE, from, to, ""),
+                                    LLVMBuildICmp(b, LLVMIntEQ, size, zero, ""), "");
+    LLVMValueRef last = LLVMBuildSub(b, LLVMBuildSub(b, to, from, ""), one, "");
+    size = LLVMBuildSelect(b, none, one, size, "");
+    LLVMValueRef count = LLVMBuildAdd(b, LLVMBuildUDiv(b, last, size, ""), one, "");
+    return LLVMBuildSelect(b, none, zero, count, "");
+}
+
+void loop_begin_exact(Target *t, LoopState *loop, Uni lo, Uni hi, Uni step, int n,
+                      const LLVMValueRef *init) {
+    LLVMValueRef length = loop_length(t, lo, hi, step);
+    loop_head(t, loop, (Uni){LLVMConstInt(LLVMTypeOf(lo.v), 0, false)}, n, init);
+    loop->counts = true;
+    LLVMValueRef number = loop->counter, go = loop_goes_on(t, loop);
+    loop_test(t, loop, go, LLVMBuildICmp(t->builder, LLVMIntULT, number, length, ""));
+    loop->at = uni_add(t, lo, (Uni){LLVMBuildMul(t->builder, number, step.v, "")});
 }
 
 void loop_end(Target *t, LoopState *loop, Uni step, const LLVMValueRef *next, Uni stop) {
     LLVMBasicBlockRef latch = LLVMGetInsertBlock(t->builder);
     if (loop->counter) {
-        LLVMValueRef following = LLVMBuildNSWAdd(t->builder, loop->counter, step.v, "");
+        LLVMValueRef one = LLVMConstInt(LLVMTypeOf(loop->counter), 1, false);
+        LLVMValueRef following = loop->counts
+                                     ? LLVMBuildNUWAdd(t->builder, loop->counter, one, "")
+                                     : LLVMBuildNSWAdd(t->builder, loop->counter, step.v, "");
         LLVMAddIncoming(loop->counter, &following, &latch, 1);
     }
     for (int i = 0; i < loop->n; i++)

@@ -272,11 +272,17 @@ typedef struct LoopState {
     LLVMValueRef *phi; // n of them: Uni or Lane registers
     int n;
     LLVMValueRef counter; // NULL for `while`
+    bool counts;          // the counter is the number of iterations before
+    Uni at;               // what the loop counts: of the type of lo
 } LoopState;
-// for (c = lo; c < hi; c += step), c > hi where the step is negative: c of the type of lo. The
-// builder is left in the body.
+// for (at = lo; at < hi; at += step), at > hi where the step is negative. The builder is left in
+// the body. at + step must not leave its type while at has not reached hi.
 void loop_begin(Target *t, LoopState *loop, Uni lo, Uni hi, Uni step, int n,
                 const LLVMValueRef *init);
+// The same for any lo, hi and step; a step of 0 has no iteration. Costs a division in front of the
+// loop.
+void loop_begin_exact(Target *t, LoopState *loop, Uni lo, Uni hi, Uni step, int n,
+                      const LLVMValueRef *init);
 // next[n]; stop (may be NULL) ends the loop after this iteration. Then phi[] holds the results: the
 // carried values when the loop ended.
 void loop_end(Target *t, LoopState *loop, Uni step, const LLVMValueRef *next, Uni stop);

@@ -21,6 +21,9 @@
 
 #include "ir/ir.h"
 
+// No dim of a launch is more than 2^ABI_DIM_BITS, none of its programs' numbers 2^31 or more.
+enum { ABI_DIM_BITS = 52 };
+
 enum { ABI_MAP_RANK = 5, ABI_MAP_BYTES = 128 };
 typedef struct AbiMap { // a box of a tensor's elements in shared memory
     Mem *mem;

@@ -333,6 +333,13 @@ void check_segment(Eval *e, const Op *op, const Value *lo, const Value *hi) {
                              check_where(e, axes_none(), NULL));
 }
 
+void check_step(Eval *e, const Op *op) {
+    const char **text = e->opts.check ? check_found(e, op, DIAG_STEP_ZERO) : NULL;
+    if (text)
+        *text = arena_printf(e->arena, "the range is empty: its step is 0%s",
+                             check_where(e, axes_none(), NULL));
+}
+
 // --- the end ---
 
 static void check_output(Eval *e, const Mem *m) {

@@ -268,6 +268,7 @@ void check_elementwise(Eval *e, const Op *op, Tile *out, const Tile *const *in);
 // A sum in 64 bits, `lost` where it left them, becomes a `dtype` at the walk's point.
 void check_sum(Eval *e, const Op *op, DType dtype, int64_t sum, bool lost, const Walk *w);
 void check_segment(Eval *e, const Op *op, const Value *lo, const Value *hi);
+void check_step(Eval *e, const Op *op); // of 0
 void check_finish(Eval *e, bool ran); // gives the reports to opts.check
 
 // Arithmetic on single cells, shared by elementwise ops, reductions and atomics (eval_math.c).

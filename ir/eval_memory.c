@@ -473,7 +473,7 @@ void eval_inside(Eval *e, const Op *op) {
     if (op->nmem == 0) {
         Window w = eval_window(e, op, op->axes[0]);
         for (int64_t p = 0; p < out->count; p++)
-            out->cell[p].i = w.begin + p < w.end;
+            out->cell[p].i = p < w.end - w.begin;
         eval_set(e, op->res[0], out);
         return;
     }

@@ -19,12 +19,26 @@ static int64_t window_size(const Eval *e, const Op *op, const Axis *axis) {
     return e->opts.check && op->kind == OP_PARALLEL ? 1 : e->opts.window;
 }
 
+// Elements of lo..hi: up to 2^64 - 1.
+static uint64_t range_length(int64_t lo, int64_t hi) {
+    return hi > lo ? (uint64_t)hi - (uint64_t)lo : 0;
+}
+
+// The distance from begin to end is a number: a range that is empty may end far before it begins.
+static Window window_of(Eval *e, const Op *op, const Axis *axis, int64_t begin, int64_t end) {
+    Window w = {.bound = true, .begin = begin, .end = end};
+    if (range_length(begin, end) > INT64_MAX)
+        eval_fail(e, op, "axis %s has more than 2^63 elements", axis->name);
+    if (range_length(end, begin) > INT64_MAX)
+        w.end = begin;
+    w.n = (int64_t)range_length(begin, end);
+    return w;
+}
+
 static void bind_window(Eval *e, const Op *op, const Axis *axis, int64_t begin, int64_t hi) {
     int64_t size = window_size(e, op, axis);
-    Window w = {.bound = true, .begin = begin, .end = hi};
-    if (size && hi - begin > size)
-        w.end = begin + size;
-    w.n = w.end > begin ? w.end - begin : 0;
+    bool full = size && range_length(begin, hi) > (uint64_t)size;
+    Window w = window_of(e, op, axis, begin, full ? begin + size : hi);
     if (axis->size && !e->exact)
         w.n = axis->size;
     if (e->window[axis->id].bound)
@@ -39,9 +53,10 @@ static void unbind(Eval *e, const Op *op) {
     }
 }
 
-// One binder's iterations: number i is at lo + i * step.
+// One binder's iterations: number i is at lo + i * step, which never leaves lo..hi.
 typedef struct Range {
-    int64_t lo, hi, step, count;
+    int64_t lo, hi, step;
+    uint64_t count;
 } Range;
 
 static Range binder_range(Eval *e, const Op *op, int i) {
@@ -52,20 +67,21 @@ static Range binder_range(Eval *e, const Op *op, int i) {
         r.step = eval_int(e, op, op->in[b->first + 2]);
     else if (b->axis)
         r.step = window_size(e, op, b->axis);
-    if (r.step == 0) {
-        if (!b->axis || b->has_step)
-            eval_fail(e, op, "the step is 0");
-        r.step = r.hi > r.lo ? r.hi - r.lo : 1;
-    }
-    int64_t length = r.step > 0 ? r.hi - r.lo : r.lo - r.hi;
-    int64_t step = r.step > 0 ? r.step : -r.step;
-    r.count = length > 0 ? (length - 1) / step + 1 : 0;
+    uint64_t up = range_length(r.lo, r.hi), down = range_length(r.hi, r.lo);
+    if (r.step == 0 && b->axis && !b->has_step) // one window over the whole range
+        r.count = up > 0;
+    else if (r.step == 0) // what makes no progress has no iteration
+        check_step(e, op);
+    else if (r.step > 0)
+        r.count = up / (uint64_t)r.step + (up % (uint64_t)r.step != 0);
+    else
+        r.count = down / (0 - (uint64_t)r.step) + (down % (0 - (uint64_t)r.step) != 0);
     return r;
 }
 
-static void bind(Eval *e, const Op *op, int i, const Range *r, int64_t at) {
+static void bind(Eval *e, const Op *op, int i, const Range *r, uint64_t at) {
     const Binder *b = &op->binder[i];
-    int64_t x = r->lo + at * r->step;
+    int64_t x = (int64_t)((uint64_t)r->lo + at * (uint64_t)r->step);
     if (b->axis)
         bind_window(e, op, b->axis, x, r->hi);
     else
@@ -105,6 +121,15 @@ static void count_step(Eval *e, const Op *op) {
         eval_fail(e, op, "gave up after %lld iterations", (long long)e->opts.max_steps);
 }
 
+// n * count, at most INT64_MAX; a range that is empty makes the whole grid so.
+static int64_t grid_size(int64_t n, uint64_t count) {
+    int64_t size;
+    if (n == 0 || count == 0)
+        return 0;
+    bool large = count > INT64_MAX || __builtin_mul_overflow(n, (int64_t)count, &size);
+    return large ? INT64_MAX : size;
+}
+
 void eval_parallel(Eval *e, const Op *op) {
     enum { BINDERS_MAX = 16 };
     Range range[BINDERS_MAX];
@@ -113,8 +138,10 @@ void eval_parallel(Eval *e, const Op *op) {
         eval_fail(e, op, "has more than %d binders", BINDERS_MAX);
     for (int i = 0; i < op->nbinders; i++) {
         range[i] = binder_range(e, op, i);
-        total *= range[i].count;
+        total = grid_size(total, range[i].count);
     }
+    if (total == INT64_MAX)
+        eval_fail(e, op, "has more than 2^63 iterations");
     int64_t *chosen = grid_choose(e, op, total, &n);
     uint32_t around = e->iteration; // a parallel in a parallel is one grid with it
     if (!around)
@@ -124,8 +151,8 @@ void eval_parallel(Eval *e, const Op *op) {
         e->iteration = ++e->iterations;
         count_step(e, op);
         for (int i = op->nbinders - 1; i >= 0; i--) { // the last binder is the fastest
-            bind(e, op, i, &range[i], rest % range[i].count);
-            rest /= range[i].count;
+            bind(e, op, i, &range[i], (uint64_t)rest % range[i].count);
+            rest = (int64_t)((uint64_t)rest / range[i].count);
         }
         check_iteration_start(e, op, around);
         eval_region(e, op->region[0]);
@@ -254,7 +281,7 @@ static void lag_end(Eval *e, Loop *l) {
 
 // The binders from `level` on; returns whether a `stop` ended the loop. An outer binder's variable
 // is dropped when an iteration ends, so it is bound again for each.
-static bool for_level(Eval *e, Loop *l, int level, const Range *range, int64_t *at) {
+static bool for_level(Eval *e, Loop *l, int level, const Range *range, uint64_t *at) {
     const Op *op = l->op;
     if (level == op->nbinders) {
         for (int i = 0; i < op->nbinders; i++)
@@ -274,7 +301,7 @@ static bool for_level(Eval *e, Loop *l, int level, const Range *range, int64_t *
 void eval_for(Eval *e, const Op *op) {
     enum { BINDERS_MAX = 16 };
     Range range[BINDERS_MAX];
-    int64_t at[BINDERS_MAX];
+    uint64_t at[BINDERS_MAX];
     if (op->nbinders > BINDERS_MAX)
         eval_fail(e, op, "has more than %d binders", BINDERS_MAX);
     for (int i = 0; i < op->nbinders; i++)
@@ -303,9 +330,7 @@ void eval_axis_op(Eval *e, const Op *op) {
     if (!axis->lo)
         return;
     check_segment(e, op, axis->lo, axis->hi);
-    Window w = {
-        .bound = true, .begin = eval_int(e, op, axis->lo), .end = eval_int(e, op, axis->hi)};
-    w.n = w.end > w.begin ? w.end - w.begin : 0;
+    Window w = window_of(e, op, axis, eval_int(e, op, axis->lo), eval_int(e, op, axis->hi));
     if (axis->size && !e->exact) {
         if (w.n > axis->size)
             eval_fail(e, op, "axis %s has %lld elements, more than its size %u", axis->name,

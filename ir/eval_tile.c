@@ -116,7 +116,7 @@ static Tile *value_iota(Eval *e, const Op *op, const Value *v) {
     axes_add(&axes, v->axis->id);
     Tile *t = tile_new(e, op, v->type.dtype, axes);
     for (int64_t i = 0; i < t->count; i++)
-        t->cell[i].i = w.begin + i;
+        t->cell[i].i = (int64_t)((uint64_t)w.begin + (uint64_t)i);
     eval_set(e, v, t);
     return t;
 }

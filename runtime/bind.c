@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ir/abi.h"
 #include "lang/base/numeric.h"
 #include "runtime/error.h"
 #include "runtime/overlap.h"
@@ -403,6 +404,15 @@ static bool only_absent(const Frame *f, int dim) {
     return any;
 }
 
+static FuseRtStatus check_dims(const Frame *f) {
+    const Instance *k = f->instance;
+    for (int i = 0; i < k->ndim; i++)
+        if (f->dim[i] > INT64_C(1) << ABI_DIM_BITS)
+            return BAD("%s: dim `%s` is %" PRId64 ", more than 2^%d", k->name, k->dim[i].name,
+                       f->dim[i], ABI_DIM_BITS);
+    return FUSE_RT_OK;
+}
+
 FuseRtStatus bind_values(Frame *f, DLDevice device, const char *device_name, bool partial) {
     const Instance *k = f->instance;
     FuseRtStatus status = FUSE_RT_OK;
@@ -422,7 +432,7 @@ FuseRtStatus bind_values(Frame *f, DLDevice device, const char *device_name, boo
     for (int i = 0; i < k->ndim; i++)
         all &= f->dim[i] >= 0;
     if (all)
-        return FUSE_RT_OK;
+        return check_dims(f);
     solve_dims(f);
     for (int i = 0; i < k->ndim && !partial; i++) {
         if (f->dim[i] >= 0)
@@ -432,7 +442,7 @@ FuseRtStatus bind_values(Frame *f, DLDevice device, const char *device_name, boo
                        k->name, k->dim[i].name, k->dim[i].name);
         f->dim[i] = 0;
     }
-    return FUSE_RT_OK;
+    return check_dims(f);
 }
 
 // --- overlap ---

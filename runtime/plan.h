@@ -83,8 +83,8 @@ typedef enum InstrCode {
     I_WHEN,        // a, or the variant does not fit
     I_JUMP,        // to dst
     I_JUMP_UNLESS, // a; to dst
-    I_STEP,        // loops: checks that step c is not 0
     I_FOR,         // while a has not reached b by step c, else to dst
+    I_STEP,        // dst a step of c further, but not beyond b
     I_MARK,        // dst = bytes of workspace in use
     I_RESET,       // a = those again
     I_TEMP,        // `tensor` gets workspace; its dims are the slots at a

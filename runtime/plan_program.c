@@ -384,7 +384,6 @@ static bool compile_loop(Compile *c, const Op *op) {
             (b->has_step && !slot_get(c, op->in[b->first + 2], &l->step)))
             return false;
         l->var = slot_define(c, b->var);
-        emit(c, (Instr){.code = I_STEP, .c = l->step});
         emit(c, (Instr){.code = I_MOVE, .dst = l->var, .a = l->lo});
         l->head = emit(c, (Instr){.code = I_FOR, .a = l->var, .b = l->hi, .c = l->step});
     }
@@ -403,7 +402,7 @@ static bool compile_loop(Compile *c, const Op *op) {
     }
     for (int i = op->nbinders - 1; i >= 0; i--) {
         const ForLevel *l = &level[i];
-        emit(c, (Instr){.code = I_ADD, .dst = l->var, .a = l->var, .b = l->step});
+        emit(c, (Instr){.code = I_STEP, .dst = l->var, .b = l->hi, .c = l->step});
         emit(c, (Instr){.code = I_JUMP, .dst = l->head});
         c->code.data[l->head].dst = c->code.len; // past this level: the next step of the outer one
     }

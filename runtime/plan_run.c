@@ -279,13 +279,13 @@ RunResult run_program(Run *run) {
             break;
         case I_JUMP: at = i->dst; break;
         case I_JUMP_UNLESS: at = a ? at : i->dst; break;
-        case I_STEP:
-            if (s[i->c].i == 0)
-                run->status = rt_fail(FUSE_RT_INVALID_ARGUMENT, "%s: a loop has step 0", run->frame->instance->name);
-            break;
         case I_FOR:
-            if (s[i->c].i > 0 ? a >= b : a <= b)
+            if (s[i->c].i > 0 ? a >= b : s[i->c].i == 0 || a <= b)
                 at = i->dst;
+            break;
+        case I_STEP:
+            if (__builtin_add_overflow(s[i->dst].i, s[i->c].i, &s[i->dst].i))
+                s[i->dst].i = b;
             break;
         case I_MARK: s[i->dst].i = run->used; break;
         case I_RESET: run->used = a; break;

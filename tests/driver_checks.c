@@ -160,6 +160,20 @@ Test(driver_checks, arithmetic) {
           {.data = (int64_t[4]){0}, .dtype = "i64", .rank = 1, .dims = {4}, .strides = {1}});
 }
 
+Test(driver_checks, step_of_0) {
+    CHECK("kernel k(s: i32[N]) -> (y: i32[N]) {\n"
+          "    parallel n in 0..N {\n"
+          "        var c: i32 = 0;\n"
+          "        for i in 0..4 step s[n] { c += 1; }\n"
+          "        y[n] = c;\n"
+          "    }\n"
+          "}\n",
+          0,
+          "k.fk:4:9: warning[step-zero]: the range is empty: its step is 0, at n = 1\n"
+          "note: the first of 2\n",
+          I32(2, 0, 0), I32(0, 0, 0));
+}
+
 Test(driver_checks, sums_and_indices) {
     CHECK(
         "kernel k(a: i32[N]) -> (s: i32[1], p: i32[N], d: i32[1], o: i32[N]) {\n"

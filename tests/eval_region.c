@@ -34,6 +34,30 @@ Test(eval_region, for_scalars) {
     cr_assert(result_of(two, 2) == 145 && result_of(two, 0) == 0);
 }
 
+// Next to the ends of 64 bits nothing wraps; a step of 0 has no iteration.
+Test(eval_region, ranges_at_the_ends) {
+    static const struct {
+        const char *range;
+        int64_t count, last;
+    } cases[] = {
+        {"0..9 step %n", 0, 7},
+        {"9223372036854775800..9223372036854775807 step 4", 2, 9223372036854775804},
+        {"9223372036854775800..9223372036854775807", 7, 9223372036854775806},
+        {"-9223372036854775800..-9223372036854775807 step -3", 3, -9223372036854775806},
+        {"-9223372036854775800..9223372036854775807 step 9223372036854775807", 2, 7},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "%%c, %%l = for %%i in %s carry (%%k = 0 : index, %%x = 7 : index) : index, "
+                 "index {\n  %%d = add %%k, 1 : index; yield %%d, %%i }\n"
+                 "%%far = cmp.eq %%l, %lld : bool; %%r = select %%far, %%c, -1 : index",
+                 cases[i].range, (long long)cases[i].last);
+        cr_expect_eq(result_of(text, 0), cases[i].count, "%s: %lld", cases[i].range,
+                     (long long)result_of(text, 0));
+    }
+}
+
 Test(eval_region, stop) {
     static const char text[] =
         "%r = for %i in 0..9, %j in 0..9 carry (%s = 0 : index) : index {\n"

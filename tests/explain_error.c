@@ -38,6 +38,7 @@ static const char *const without[][2] = {
     {"division-by-zero", "--check: tests/driver_checks.c"},
     {"wraps", "--check: tests/driver_checks.c"},
     {"shift-width", "--check: tests/driver_checks.c"},
+    {"step-zero", "--check: tests/driver_checks.c"},
     {"nan-to-integer", "--check: tests/driver_checks.c"},
     {"outside", "--check: tests/driver_checks.c"},
     {"partly-written", "--check: tests/driver_checks.c"},

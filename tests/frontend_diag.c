@@ -81,6 +81,7 @@ static const struct {
     {DIAG_INDEX_OVERFLOW, "--check: tests/driver_checks.c"},
     {DIAG_WRAPS, "--check: tests/driver_checks.c"},
     {DIAG_SHIFT_WIDTH, "--check: tests/driver_checks.c"},
+    {DIAG_STEP_ZERO, "--check: tests/driver_checks.c"},
     {DIAG_NAN_TO_INTEGER, "--check: tests/driver_checks.c"},
     {DIAG_OUTSIDE, "--check: tests/driver_checks.c"},
     {DIAG_PARTLY_WRITTEN, "--check: tests/driver_checks.c"},

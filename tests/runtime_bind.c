@@ -161,6 +161,9 @@ Test(runtime_bind, dims) {
     f.y->shape[1] = 32;
     f.x->shape[0] = -1;
     bad("lin.bf16: argument `x`: dim 0 is -1");
+    f.x->shape[0] = f.y->shape[0] = INT64_C(1) << 53;
+    f.x->stride[0] = f.y->stride[0] = 0;
+    bad("lin.bf16: dim `M` is 9007199254740992, more than 2^52");
     f.x->shape[0] = f.y->shape[0] = 101;
     bad("lin.bf16: the arguments do not meet the condition `M <= 100`");
 }
