@@ -164,6 +164,8 @@ Test(runtime_bind, dims) {
     f.x->shape[0] = f.y->shape[0] = INT64_C(1) << 53;
     f.x->stride[0] = f.y->stride[0] = 0;
     bad("lin.bf16: dim `M` is 9007199254740992, more than 2^52");
+    f.x->stride[0] = 16;
+    f.y->stride[0] = 32;
     f.x->shape[0] = f.y->shape[0] = 101;
     bad("lin.bf16: the arguments do not meet the condition `M <= 100`");
 }
