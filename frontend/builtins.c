@@ -25,6 +25,11 @@ bool builtin_exists(const char *name) {
     return builtin_find(name) >= 0;
 }
 
+const Builtin *builtin_row(const char *name) {
+    int id = builtin_find(name);
+    return id >= 0 ? &builtins[id] : NULL;
+}
+
 bool builtin_along(const char *name) {
     int id = builtin_find(name);
     return id >= 0 && builtins[id].brackets != BRACKETS_NO && builtins[id].least == 1 &&

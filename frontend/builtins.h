@@ -68,6 +68,7 @@ typedef struct BuiltinCall {
     const char *precision; /* of a product; NULL: not given */
 } BuiltinCall;
 
+const Builtin *builtin_row(const char *name); /* NULL: no builtin */
 Span builtin_span(const BuiltinCall *c, uint32_t i); /* of argument i */
 /* The float type that argument i computes in; DT_NONE after a report. */
 DType builtin_float(Fe *fe, Val v, const BuiltinCall *c, uint32_t i);
@@ -107,5 +108,8 @@ bool along_value(Fe *fe, BuiltinCall *c, int n, Val *out);
 Val builtin_dot(Fe *fe, BuiltinCall *c);
 /* reduce and scan with a function of the text (builtins_fold.c). */
 Val builtin_fold(Fe *fe, BuiltinCall *c);
+/* Whether the function of a fold leaves its identity alone, as far as trials tell; reports a
+ * counterexample. `naturals`: bit i where value i is never negative (identity.c). */
+bool identity_check(Fe *fe, const Op *op, uint32_t naturals, Span span);
 
 #endif

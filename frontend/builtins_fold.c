@@ -7,10 +7,6 @@
  */
 #include "frontend/builtins.h"
 
-#include "ir/eval.h"
-
-#include <math.h>
-
 enum { TUPLE_MAX = 8, WIDENINGS_MAX = 3 };
 
 typedef struct FoldCall {
@@ -43,12 +39,22 @@ static bool fold_fn(Fe *fe, FoldCall *f) {
     if (fn.kind == VAL_FN && fn.fn.decl->fn.params.len == 2 && fn.fn.decl->fn.axes.len == 0)
         return true;
     const char *name = f->c->row->name;
-    Diag *d = fe_error(fe, DIAG_TYPE_MISMATCH, builtin_span(f->c, 1),
-                       "`%s` needs a fn of two values or tuples without axes, this is %s", name,
-                       fn.kind == VAL_FN ? "another one" : val_text(fe, fn));
-    if (fn.kind == VAL_FN)
-        diag_note(fe->diags, d, fn.fn.decl->name.span, "`%s` is declared here",
-                  fn.fn.decl->name.text);
+    if (fn.kind != VAL_FN) {
+        Diag *d =
+            fe_error(fe, DIAG_TYPE_MISMATCH, builtin_span(f->c, 1),
+                     "`%s` needs a fn of two values or tuples, this is %s", name, val_text(fe, fn));
+        diag_hint(fe->diags, d,
+                  "the order is `%s`; a fn is declared at the top level, `fn add(a, b) = a + b;`",
+                  f->c->row->shape);
+        return false;
+    }
+    const Decl *decl = fn.fn.decl;
+    Diag *d =
+        fe_error(fe, DIAG_TYPE_MISMATCH, builtin_span(f->c, 1),
+                 "`%s` needs a fn of two values or tuples without axes, `%s` takes %u%s", name,
+                 decl->name.text, decl->fn.params.len, decl->fn.axes.len ? " along axes" : "");
+    if (decl->name.span.begin != builtin_span(f->c, 1).begin)
+        diag_note(fe->diags, d, decl->name.span, "`%s` is declared here", decl->name.text);
     return false;
 }
 
@@ -223,43 +229,43 @@ static Op *fold_attempt(Fe *fe, FoldCall *f, bool *widened) {
     return NULL;
 }
 
-static Scalar scalar_of(const Value *v) {
-    if (dtype_is_float(v->type.dtype))
-        return (Scalar){.dtype = v->type.dtype, .u.f = v->u.f};
-    return (Scalar){.dtype = v->type.dtype, .u.i = v->u.i};
-}
-
-static const char *scalars_text(Fe *fe, const Scalar *s, uint32_t n) {
-    const char *text = "";
-    for (uint32_t i = 0; i < n; i++) {
-        double x = scalar_to_f64(s[i]);
-        const char *one = isnan(x) ? "nan" : arena_printf(fe->arena, "%g", x);
-        text = arena_printf(fe->arena, "%s%s%s", text, i ? ", " : "", one);
-    }
-    return n == 1 ? text : arena_printf(fe->arena, "(%s)", text);
-}
-
-/* Padding holds the identity, and meets itself: f(id, id) has to be id. */
-static bool check_identity(Fe *fe, const FoldCall *f, const Op *op) {
-    Scalar id[TUPLE_MAX], got[TUPLE_MAX];
-    for (uint32_t i = 0; i < f->n; i++) {
-        const Value *v = op->in[f->n + i];
-        if (v->kind != VALUE_CONST)
-            return true;
-        id[i] = scalar_of(v);
-    }
-    if (!eval_function(fe->arena, op, id, id, got))
+/* The value is never negative, whatever the data are: for the identity's check. */
+static bool is_natural(const Value *v, int depth) {
+    if (v->kind == VALUE_CONST)
+        return dtype_is_float(v->type.dtype) ? v->u.f >= 0 : v->u.i >= 0;
+    if (v->kind != VALUE_OP || depth > 8)
+        return v->kind == VALUE_IOTA || !dtype_is_signed(v->type.dtype);
+    const Op *op = v->def;
+    switch ((int)op->kind) {
+    case OP_ABS:
+    case OP_EXP:
+    case OP_EXP2:
+    case OP_SQRT:
         return true;
-    for (uint32_t i = 0; i < f->n; i++) {
-        double a = scalar_to_f64(id[i]), b = scalar_to_f64(got[i]);
-        if (a == b || (isnan(a) && isnan(b)))
-            continue;
-        fe_error(fe, DIAG_BAD_IDENTITY, builtin_span(f->c, 2),
-                 "this is no identity: the function makes %s of it and itself",
-                 scalars_text(fe, got, f->n));
-        return false;
+    case OP_MUL:
+        if (op->in[0] == op->in[1] && dtype_is_float(v->type.dtype))
+            return true;
+        return dtype_is_float(v->type.dtype) && is_natural(op->in[0], depth + 1) &&
+               is_natural(op->in[1], depth + 1);
+    case OP_CAST:
+    case OP_MAX:
+        return is_natural(op->in[0], depth + 1) ||
+               (op->kind == OP_MAX && is_natural(op->in[1], depth + 1));
+    default:
+        return !dtype_is_signed(v->type.dtype);
     }
-    return true;
+}
+
+static uint32_t naturals_of(const FoldCall *f) {
+    uint32_t naturals = 0;
+    for (uint32_t i = 0; i < f->n; i++) {
+        const Val *v = &f->v[i];
+        bool is_natural_one = v->kind == VAL_VALUE     ? is_natural(v->v, 0)
+                              : v->kind == VAL_LITERAL ? (v->is_float ? v->f >= 0 : v->i >= 0)
+                                                       : false;
+        naturals |= (uint32_t)is_natural_one << i;
+    }
+    return naturals;
 }
 
 Val builtin_fold(Fe *fe, BuiltinCall *c) {
@@ -277,7 +283,7 @@ Val builtin_fold(Fe *fe, BuiltinCall *c) {
     if (widened)
         fe_error(fe, DIAG_TYPE_MISMATCH, builtin_span(c, 1),
                  "the function gives wider types for every type that it is given");
-    if (!op || (!f.scan && !check_identity(fe, &f, op)))
+    if (!op || (!f.scan && !identity_check(fe, op, naturals_of(&f), builtin_span(c, 2))))
         return val_poison();
     return fold_argument(fe, &f, op->res);
 }

@@ -23,6 +23,7 @@ static void check_name(Fe *fe, const Expr *e) {
     Global g;
     bool local = !e->name.module.text && scope_find(fe, e->name.name.text);
     if (!local && !global_find(fe, e->name.module, e->name.name, &g) &&
+        (e->name.module.text || !builtin_exists(e->name.name.text)) &&
         (e->name.module.text || dtype_parse_cstr(e->name.name.text) == DT_NONE))
         report_unknown(fe, e->name.name);
 }

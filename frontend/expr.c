@@ -68,6 +68,12 @@ static Val name_expr(Fe *fe, const Expr *e) {
             return const_value(fe, g, e->span);
         return (Val){.kind = VAL_FN, .fn = g};
     }
+    if (!e->name.module.text && builtin_exists(name.text)) {
+        if (builtin_fn(fe, name, &g))
+            return (Val){.kind = VAL_FN, .fn = g};
+        builtin_report_name(fe, name);
+        return val_poison();
+    }
     if (!e->name.module.text && dtype_parse_cstr(name.text) != DT_NONE) {
         fe_error(fe, DIAG_NOT_A_VALUE, name.span, "`%s` is a type, a value is needed here",
                  name.text);

@@ -277,6 +277,9 @@ bool builtin_along(const char *name); /* takes axes in brackets and one value */
 bool builtin_check_call(Fe *fe, const Expr *e);
 bool builtin_has_effect(const Expr *call); /* so that its value need not be used */
 Val builtin_call(Fe *fe, const Expr *e);
+/* The `fn` that a builtin's name stands for; false where it is none (builtin_fn.c). */
+bool builtin_fn(Fe *fe, Name name, Global *out);
+void builtin_report_name(Fe *fe, Name name); /* a builtin that is no fn, without a call */
 const char *builtin_nearest(const char *name, int *distance);
 
 /* --- statements (stmt.c, control.c, store.c) --- */

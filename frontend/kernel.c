@@ -148,8 +148,11 @@ static Val generic_fn(Fe *fe, const Generic *g) {
         Name name = {.text = intern_cstr(fe->interner, text), .span = g->span};
         if (global_find(fe, (Name){0}, name, &fn) && fn.decl && fn.decl->kind == DECL_FN)
             return (Val){.kind = VAL_FN, .fn = fn};
-        fe_error(fe, DIAG_BAD_DEFINE, g->span, "-D %s=%s: not a fn of this file or its imports",
-                 g->name.text, text);
+        if (!fn.decl && builtin_fn(fe, name, &fn))
+            return (Val){.kind = VAL_FN, .fn = fn};
+        fe_error(fe, DIAG_BAD_DEFINE, g->span,
+                 "-D %s=%s: not a fn of this file or its imports, nor a built-in one", g->name.text,
+                 text);
         return v;
     }
     if (!g->value)

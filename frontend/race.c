@@ -212,6 +212,12 @@ static Value *inside(Value *v) {
     return v;
 }
 
+/* Arithmetic of 32 bits may wrap, so that what it gives is a number of its own and no sum of its
+ * parts: `let q = a + b;` of i32 is not the `a + b` of an index, which has 64 bits. */
+static bool may_wrap(const Value *v) {
+    return dtype_bits(v->type.dtype) < 64;
+}
+
 static void sum_of(Fe *fe, Sum *s, Value *v, int64_t scale) {
     s->ok &= is_at_most(scale, SCALE_MAX);
     if (!s->ok)
@@ -224,7 +230,7 @@ static void sum_of(Fe *fe, Sum *s, Value *v, int64_t scale) {
         return;
     }
     Op *op = v->kind == VALUE_OP ? v->def : NULL;
-    if (!op) {
+    if (!op || (may_wrap(v) && !keeps_values(v))) {
         sum_add(s, v, scale, NULL);
         return;
     }
@@ -452,6 +458,9 @@ static bool is_natural(Fe *fe, Value *v, int depth) {
         return first || is_natural(fe, op->in[1], depth + 1);
     case OP_ADD:
     case OP_MUL:
+        if (may_wrap(v) && dtype_is_signed(v->type.dtype))
+            return false;
+        return first && is_natural(fe, op->in[1], depth + 1);
     case OP_MIN:
     case OP_DIV:
     case OP_CDIV:

@@ -268,6 +268,17 @@ Test(frontend_eval, functions_of_elements) {
     data_free(&h), data_free(&i), data_free(&s), data_free(&c), data_free(&top), data_free(&n);
 }
 
+Test(frontend_eval, builtins_by_name) {
+    Data x = data_floats(DT_F32, 4, (double[]){1, -2, 9, 3}), y = data_new(DT_F32, 1, 3),
+         c = data_new(DT_F32, 1, 4);
+    run_rule("by_name", ARGS(arg_of(&x), arg_of(&y), arg_of(&c)));
+    const double largest[] = {1, 1, 9, 9};
+    cr_expect(data_at(&y, 0) == 9 && data_at(&y, 1) == -2 && data_at(&y, 2) == 5);
+    for (int k = 0; k < 4; k++)
+        cr_expect_eq(data_at(&c, k), largest[k]);
+    data_free(&x), data_free(&y), data_free(&c);
+}
+
 Test(frontend_eval, narrow_integers) {
     Data a = data_ints(DT_U8, 3, (int64_t[]){200, 1, 255}),
          b = data_ints(DT_U8, 3, (int64_t[]){100, 2, 255});

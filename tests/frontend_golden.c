@@ -189,6 +189,15 @@ static void count_stores(void *user, Op *op) {
     counts[1] += in_nest && op_attr(op, ATTR_det);
 }
 
+Test(frontend_golden, identities_accepted) {
+    Front f = front_new();
+    char *text = front_read(f.arena, "tests/corpus/frontend/identities.fk");
+    cr_assert_not_null(text);
+    front_lower(&f, "identities.fk", text, NULL);
+    cr_expect(diags_count(f.diags) == 0, "%s", diags_text(f.diags, f.arena));
+    front_free(&f);
+}
+
 /* Every store of a nest that is accepted carries its proof. */
 Test(frontend_golden, races_accepted) {
     Front f = front_new();

@@ -122,6 +122,8 @@ Test(tools_inputs, defines_of_values) {
         {"f -D act=twice -D F=0x10", "not a value of f32"},
         {"f -D act=twice -D F=infinity", "not a value of f32"},
         {"f -D act=twice -D F=1,5", "not a value of f32"},
+        {"f -D act=exp", ""},
+        {"f -D act=sum", "nor a built-in one"},
         {"f -D act=nothing", "not a fn of this file or its imports"},
         {"f -D act=3", "not a fn of this file or its imports"},
         {"f -D act=f", "not a fn of this file or its imports"},
