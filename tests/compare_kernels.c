@@ -6,22 +6,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
+
+#include "tests/command.h"
 
 static void run_case(const char *file, const char *device, const char *kernel, const char *rest) {
-    char command[1024], text[1 << 14];
+    char command[1024], *text;
     snprintf(command, sizeof command,
              FUSEC_PROGRAM " run " FUSE_SOURCE_DIR
                            "/tests/corpus/numeric/%s.fk:%s %s -O1 -Wno-perf "
                            "--compare --device=%s 2>&1",
              file, kernel, rest, device);
-    FILE *pipe = popen(command, "r");
-    cr_assert(pipe);
-    size_t used = fread(text, 1, sizeof text - 1, pipe);
-    text[used] = 0;
-    int status = pclose(pipe);
-    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0 && strstr(text, " ok"), "%s\n%s",
-              command, text);
+    int code = run_command(command, &text);
+    cr_expect(code == 0 && strstr(text, " ok"), "%s\n%s", command, text);
+    free(text);
 }
 
 static void run_cases(const char *file, const char *device) {

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/command.h"
 #include "lang/base/dtype.h"
 
 // Types a row takes.
@@ -122,13 +122,10 @@ static void write_kernel(FILE *to, DType t) {
 }
 
 static void execute(const char *command) {
-    char text[1 << 14];
-    FILE *pipe = popen(command, "r");
-    cr_assert(pipe);
-    size_t used = fread(text, 1, sizeof text - 1, pipe);
-    text[used] = 0;
-    int status = pclose(pipe);
-    cr_expect(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s\n%s", command, text);
+    char *text;
+    int code = run_command(command, &text);
+    cr_expect(code == 0, "%s\n%s", command, text);
+    free(text);
 }
 
 // `arguments` has the file's name for its %s.

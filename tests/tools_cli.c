@@ -2,41 +2,28 @@
 // a failure leaves no file behind.
 #include <criterion/criterion.h>
 
+#include "tests/command.h"
 #include "tools/opts.h"
 
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-typedef struct Outcome {
-    int code;
-    char text[1 << 15]; // standard output and error together
-} Outcome;
-
-// Runs `fusec ARGS` in a shell. With a sanitizer a crash or leak is an exit code that no row
-// expects.
-static Outcome *run_fusec(const char *args) {
-    Outcome *out = calloc(1, sizeof *out);
+// Runs `fusec ARGS` in a shell; *text is standard output and error together, the caller's to free.
+// With a sanitizer a crash or leak is an exit code that no row expects.
+static int run_fusec(const char *args, char **text) {
     char command[1024];
     snprintf(command, sizeof command, FUSEC_PROGRAM " 2>&1 %s", args);
-    FILE *pipe = popen(command, "r");
-    cr_assert(pipe);
-    size_t used = fread(out->text, 1, sizeof out->text - 1, pipe);
-    out->text[used] = 0;
-    int status = pclose(pipe);
-    out->code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    return out;
+    return run_command(command, text);
 }
 
 static void check_outcome(const char *args, int code, const char *expect) {
-    Outcome *out = run_fusec(args);
-    cr_expect_eq(out->code, code, "fusec %s: exit code %d, expected %d:\n%s", args, out->code, code,
-                 out->text);
-    cr_expect(strstr(out->text, expect), "fusec %s: expected '%s' in:\n%s", args, expect,
-              out->text);
-    free(out);
+    char *text;
+    int got = run_fusec(args, &text);
+    cr_expect_eq(got, code, "fusec %s: exit code %d, expected %d:\n%s", args, got, code, text);
+    cr_expect(strstr(text, expect), "fusec %s: expected '%s' in:\n%s", args, expect, text);
+    free(text);
 }
 
 Test(tools_cli, wrong_use) {
@@ -112,16 +99,18 @@ Test(tools_cli, help_and_manual_show_every_option) {
     {*long ? "--" long : "-" short, status},
 #include "tools/opts.def"
     };
-    Outcome *compile = run_fusec("--help"), *run = run_fusec("run --help");
-    Outcome *man = run_fusec("--help-man | sed 's/\\\\-/-/g'");
+    char *compile, *run, *man;
+    run_fusec("--help", &compile);
+    run_fusec("run --help", &run);
+    run_fusec("--help-man | sed 's/\\\\-/-/g'", &man);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const char *word = rows[i].word;
         bool ready = rows[i].status == READY;
-        bool helped = strstr(compile->text, word) || strstr(run->text, word);
+        bool helped = strstr(compile, word) || strstr(run, word);
         cr_expect_eq(helped, ready, "%s in --help", word);
-        cr_expect_eq(strstr(man->text, word) != NULL, ready, "%s in the manual page", word);
+        cr_expect_eq(strstr(man, word) != NULL, ready, "%s in the manual page", word);
     }
-    cr_expect_null(strstr(compile->text, "fusec tune"));
+    cr_expect_null(strstr(compile, "fusec tune"));
     free(compile);
     free(run);
     free(man);

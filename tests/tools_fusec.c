@@ -2,6 +2,7 @@
 // behind.
 #include <criterion/criterion.h>
 
+#include "tests/command.h"
 #include "tools/npy.h"
 #include "tools/opts.h"
 #include "tools/safetensors.h"
@@ -10,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static const char kernels[] =
@@ -22,22 +22,13 @@ static const char kernels[] =
 
 // A folder of its own for each test, removed at the end.
 static char *folder_new(void) {
-    char *path = strdup("/tmp/fuse-cli-XXXXXX");
-    cr_assert(mkdtemp(path));
-    char name[128];
+    char *path = folder_make(), name[128];
     snprintf(name, sizeof name, "%s/k.fk", path);
     FILE *file = fopen(name, "w");
     cr_assert(file);
     fputs(kernels, file);
     fclose(file);
     return path;
-}
-
-static void folder_free(char *path) {
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", path);
-    cr_assert_eq(system(command), 0);
-    free(path);
 }
 
 static int folder_count(const char *path) {
@@ -51,13 +42,9 @@ static int folder_count(const char *path) {
 
 // Runs "fusec ARGS" in the folder; checks the code and that the output has `expect`.
 static void check_fusec(const char *folder, const char *args, int code, const char *expect) {
-    char command[1024], *text = calloc(1, 1 << 16);
+    char command[1024], *text;
     snprintf(command, sizeof command, "cd %s && " FUSEC_PROGRAM " 2>&1 %s", folder, args);
-    FILE *pipe = popen(command, "r");
-    cr_assert(pipe);
-    text[fread(text, 1, (1 << 16) - 1, pipe)] = 0;
-    int status = pclose(pipe);
-    int got = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    int got = run_command(command, &text);
     cr_expect(got == code, "fusec %s: exit code %d, expected %d:\n%s", args, got, code, text);
     cr_expect(strstr(text, expect), "fusec %s: expected '%s' in:\n%s", args, expect, text);
     free(text);

@@ -3,11 +3,11 @@
 // takes nothing along.
 #include <criterion/criterion.h>
 
+#include "tests/command.h"
 #include "tools/opts.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 // Prepared in a folder of its own for each test.
@@ -27,31 +27,19 @@ static const char prepare[] =
     "E\n";
 
 static char *folder_new(void) {
-    char *path = strdup("/tmp/fuse-inputs-XXXXXX"), command[2048];
-    cr_assert(mkdtemp(path));
+    char *path = folder_make(), command[2048];
     snprintf(command, sizeof command, "cd %s && %s", path, prepare);
     cr_assert_eq(system(command), 0);
     return path;
 }
 
-static void folder_free(char *path) {
-    char command[128];
-    snprintf(command, sizeof command, "chmod -R u+w %s; rm -rf %s", path, path);
-    cr_assert_eq(system(command), 0);
-    free(path);
-}
-
 // Runs a shell line in the folder, where $F is fusec with a limit of time; the exit code is that of
 // the line, and `expect` is in what it printed.
 static void check_line(const char *folder, const char *line, int code, const char *expect) {
-    char *command = NULL, *text = calloc(1, 1 << 16);
+    char *command = NULL, *text;
     cr_assert(asprintf(&command, "cd %s && exec 2>&1; F='timeout 60 " FUSEC_PROGRAM "'; %s", folder,
                        line) > 0);
-    FILE *pipe = popen(command, "r");
-    cr_assert(pipe);
-    text[fread(text, 1, (1 << 16) - 1, pipe)] = 0;
-    int status = pclose(pipe);
-    int got = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    int got = run_command(command, &text);
     cr_expect(got == code && strstr(text, expect), "%s\ngave %d, expected %d with '%s':\n%.4000s",
               line, got, code, expect, text);
     free(text);
