@@ -106,6 +106,11 @@ static bool overflows(OpKind op, DType type, int64_t a, int64_t b) {
 }
 
 static void report_overflow(Fe *fe, DType type, Span span) {
+    if (fe->in_where) {
+        fe_error(fe, DIAG_WHERE, span, "`%s` leaves the range of %s", span_text(fe, span),
+                 dtype_name(type));
+        return;
+    }
     Diag *d = fe_error(fe, DIAG_OVERFLOW, span, "this constant leaves the range of %s and wraps",
                        dtype_name(type));
     if (!span_is_none(fe->sides[0]) && dtype_bits(type) < 64)

@@ -164,6 +164,7 @@ typedef struct Fe {
     bool incomplete;              /* parts of a text could not be parsed: names may be missing */
     uint32_t loops;               /* open host loops */
     bool in_index;                /* integer arithmetic is `index` */
+    bool in_where;                /* arithmetic has to be exact */
     const char *indexed;          /* the dim whose index is at hand, as written; for hints */
     const Expr *outer_index;      /* the `[n]` of `x[m][n]`, for hints */
     const Expr *head_dim;         /* the dim of a parameter, an expression, that is at hand */

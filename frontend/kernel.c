@@ -6,6 +6,7 @@
  * condition is a `require` with its own text.
  */
 #include "frontend/fe.h"
+#include "ir/exact.h"
 #include "lang/base/numeric.h"
 
 #include <stdio.h>
@@ -390,13 +391,61 @@ static bool depends_on_open(const DimDef *defs, uint32_t n, uint32_t i) {
     return false;
 }
 
+/* Arithmetic that faults whatever the arguments are. */
+static bool is_sound(Fe *fe, const Value *v, Span span) {
+    Scalar s;
+    ExactKind kind = value_exact(v, NULL, NULL, &s);
+    if (!exact_is_fault(kind))
+        return true;
+    fe_error(fe, DIAG_WHERE, span, "`%s` %s", span_text(fe, span), exact_text(kind));
+    return false;
+}
+
+static bool is_dim_param(const Fe *fe, const Value *v) {
+    for (int i = 0; i < fe->kernel->nparam; i++)
+        if (fe->kernel->param[i].kind == PARAM_DIM && fe->kernel->param[i].value == v)
+            return true;
+    return false;
+}
+
+/* N == -2. */
+static bool is_negative_dim(const Fe *fe, const Value *v) {
+    if (v->kind != VALUE_OP || v->def->kind != OP_CMP || v->def->sub != CMP_EQ)
+        return false;
+    const Value *a = v->def->in[0], *b = v->def->in[1];
+    const Value *dim = a->kind == VALUE_CONST ? b : a, *size = dim == a ? b : a;
+    return size->kind == VALUE_CONST && size->u.i < 0 && is_dim_param(fe, dim);
+}
+
+/* What a `temp` alone has as a dim is no argument's: the launch checks that it is a size. */
+static bool require_size(Fe *fe, const Value *v, const Expr *e) {
+    if (v->kind == VALUE_CONST && v->u.i >= 0)
+        return true;
+    if (v->kind == VALUE_CONST) {
+        fe_error(fe, DIAG_WHERE, e->span, "a dim is never negative, and this one is %lld",
+                 (long long)v->u.i);
+        return false;
+    }
+    if (!is_sound(fe, v, e->span))
+        return false;
+    if (is_dim_param(fe, v))
+        return true;
+    Val at_least =
+        build_cmp(fe, CMP_GE, val_of((Value *)(uintptr_t)v), val_int(0), DT_INDEX, e->span);
+    fe->b.span = e->span;
+    ir_require(&fe->b, at_least.v, arena_printf(fe->arena, "%s >= 0", span_text(fe, e->span)));
+    return true;
+}
+
 static void define_dim(Fe *fe, DimDef *d) {
     d->done = true;
     if (scope_find(fe, d->name.text)) /* two definitions: the second is a condition */
         return;
     Value *v;
     fe->hint = d->name.text;
-    bool ok = range_bound(fe, d->value, &v);
+    fe->in_where = true;
+    bool ok = range_bound(fe, d->value, &v) && require_size(fe, v, d->value);
+    fe->in_where = false;
     fe->hint = NULL;
     Entry *e = scope_add(fe, ok ? ENTRY_DIM : ENTRY_POISON, d->name);
     if (ok)
@@ -411,6 +460,13 @@ static void require(Fe *fe, Val c, Span span) {
     if (val_const_bool(c, &known)) {
         if (!known)
             fe_error(fe, DIAG_WHERE, span, "this condition can never hold: `%s`", text);
+        return;
+    }
+    if (!is_sound(fe, c.v, span))
+        return;
+    if (is_negative_dim(fe, c.v)) {
+        Diag *d = fe_error(fe, DIAG_WHERE, span, "this condition can never hold: `%s`", text);
+        diag_hint(fe->diags, d, "a dim is never negative");
         return;
     }
     fe->b.span = span;
@@ -438,7 +494,7 @@ static void lower_where(Fe *fe, const Params *ps) {
             scope_add(fe, ENTRY_POISON, defs[i].name);
         }
     fe->prologue = fe->kernel->body->last;
-    fe->in_index = true;
+    fe->in_index = fe->in_where = true;
     for (uint32_t i = 0; i < ps->expr_dims.len; i++) {
         const ExprDim *d = &ps->expr_dims.data[i];
         fe->head_dim = d->expr;
@@ -452,10 +508,12 @@ static void lower_where(Fe *fe, const Params *ps) {
         bool defines = false;
         for (uint32_t k = 0; k < n; k++)
             defines |= defs[k].cond == where->data[i];
-        if (!defines)
-            require(fe, expr_bool(fe, where->data[i], "a condition"), where->data[i]->span);
+        uint32_t errors = diags_error_count(fe->diags);
+        Val c = defines ? val_poison() : expr_bool(fe, where->data[i], "a condition");
+        if (diags_error_count(fe->diags) == errors) /* else its arithmetic is wrong */
+            require(fe, c, where->data[i]->span);
     }
-    fe->in_index = false;
+    fe->in_index = fe->in_where = false;
 }
 
 /* --- the kernel ----------------------------------------------------------------------------- */
@@ -495,7 +553,7 @@ static void lower_instance(Fe *fe, const Decl *decl, const Instance *instance) {
     fe->doubts.len = fe->ended.len = 0;
     fe->floor = fe->fn_level = fe->loops = fe->depth = fe->work = 0;
     fe->nest = fe->prologue = NULL;
-    fe->in_index = fe->too_large = false;
+    fe->in_index = fe->in_where = fe->too_large = false;
     fe->hint = NULL;
     Params ps = {0};
     fe->is_head = true;

@@ -376,21 +376,28 @@ static FuseRtStatus bind_dims(Frame *f, int i) {
 }
 
 // Dims that no argument carries, from the equations among the `where` conditions.
-static void solve_dims(Frame *f) {
+static FuseRtStatus solve_dims(Frame *f) {
     const Instance *k = f->instance;
     bool changed = true;
     while (changed) {
         changed = false;
         for (int i = 0; i < k->nequation; i++) {
+            const Equation *e = &k->equation[i];
             int dim;
             int64_t size;
-            if (bind_solve(f, &k->equation[i], &dim, &size)) {
+            Solution solution = bind_solve(f, e, &dim, &size);
+            if (solution == SOLUTION_NONE)
+                return BAD(
+                    "%s: with these arguments no size of the dim `%s` meets the condition `%s`",
+                    k->name, k->dim[dim].name, e->text);
+            if (solution == SOLUTION_FOUND) {
                 f->dim[dim] = size;
                 f->bound_by[dim] = (BoundBy){-1, 0};
                 changed = true;
             }
         }
     }
+    return FUSE_RT_OK;
 }
 
 // A dim that only absent tensors carry is 0, as their extents are.
@@ -431,10 +438,11 @@ FuseRtStatus bind_values(Frame *f, DLDevice device, const char *device_name, boo
     bool all = true;
     for (int i = 0; i < k->ndim; i++)
         all &= f->dim[i] >= 0;
-    if (all)
-        return check_dims(f);
-    solve_dims(f);
-    for (int i = 0; i < k->ndim && !partial; i++) {
+    if (!all)
+        status = solve_dims(f);
+    if (status == FUSE_RT_OK)
+        status = bind_conditions(f);
+    for (int i = 0; i < k->ndim && !partial && status == FUSE_RT_OK; i++) {
         if (f->dim[i] >= 0)
             continue;
         if (!only_absent(f, i))
@@ -442,7 +450,7 @@ FuseRtStatus bind_values(Frame *f, DLDevice device, const char *device_name, boo
                        k->name, k->dim[i].name, k->dim[i].name);
         f->dim[i] = 0;
     }
-    return check_dims(f);
+    return status == FUSE_RT_OK ? check_dims(f) : status;
 }
 
 // --- overlap ---

@@ -45,10 +45,16 @@ bool bind_types_match(const Instance *k, const FuseRtArg *const *arg);
 FuseRtStatus bind_values(Frame *f, DLDevice device, const char *device_name, bool partial);
 // What is written must not share elements with anything.
 FuseRtStatus bind_overlap(const Frame *f);
-// The value of an expression over bound dims and scalars; false where something in it is unknown.
+// The value of an expression over bound dims and scalars; false where something in it is unknown,
+// or has no exact value (ir/exact.h).
 bool bind_evaluate(const Frame *f, const Value *v, int64_t *out);
-// The size of the one dim of an equation that is not bound yet, *dim; false where there is not one,
-// or no size makes both sides equal.
-bool bind_solve(const Frame *f, const Equation *e, int *dim, int64_t *value);
+// Whether the arithmetic of the conditions is exact for what is bound: reports where it leaves its
+// type or divides by zero.
+FuseRtStatus bind_conditions(const Frame *f);
+
+typedef enum Solution { SOLUTION_UNKNOWN, SOLUTION_FOUND, SOLUTION_NONE } Solution;
+// The size of the one dim of an equation that is not bound yet, *dim. UNKNOWN where there is not
+// one; NONE where no size makes both sides equal.
+Solution bind_solve(const Frame *f, const Equation *e, int *dim, int64_t *value);
 
 #endif

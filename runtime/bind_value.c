@@ -1,11 +1,10 @@
 // Values of expressions over what is bound, straight from the IR: the slow way, for dims that are
 // defined by an expression and for the shapes of outputs that do not exist yet.
-#include "ir/eval.h"
+#include "ir/exact.h"
 #include "runtime/bind.h"
+#include "runtime/error.h"
 
-enum { DEPTH_MAX = 64, STEPS_MAX = 4096, EQUATION_DEPTH = 12 };
-
-static bool evaluate(const Frame *f, const Value *v, int depth, int *steps, Scalar *out);
+enum { EQUATION_DEPTH = 12 };
 
 static bool evaluate_param(const Frame *f, const Value *v, Scalar *out) {
     const Instance *k = f->instance;
@@ -45,47 +44,33 @@ static bool evaluate_memory(const Frame *f, const Op *op, Scalar *out) {
     return true;
 }
 
-static bool evaluate_op(const Frame *f, const Op *op, int depth, int *steps, Scalar *out) {
-    Scalar in[3];
-    if (op->kind == OP_PRESENT || op->kind == OP_EXTENT || op->kind == OP_STRIDE)
-        return evaluate_memory(f, op, out);
-    if (op->nres != 1 || op->nin < 1 || op->nin > 3)
-        return false;
-    for (int i = 0; i < op->nin; i++)
-        if (!evaluate(f, op->in[i], depth + 1, steps, &in[i]))
-            return false;
-    return eval_scalar_op(op, in, out);
+static bool known(void *user, const Value *v, Scalar *out) {
+    const Frame *f = user;
+    return v->kind == VALUE_PARAM ? evaluate_param(f, v, out) : evaluate_memory(f, v->def, out);
 }
 
-static bool evaluate(const Frame *f, const Value *v, int depth, int *steps, Scalar *out) {
-    *out = (Scalar){.dtype = v->type.dtype};
-    if (v->type.axes.n || depth > DEPTH_MAX || ++*steps > STEPS_MAX)
-        return false;
-    switch (v->kind) {
-    case VALUE_CONST:
-        if (dtype_is_float(v->type.dtype))
-            out->u.f = v->u.f;
-        else
-            out->u.i = v->u.i;
-        return true;
-    case VALUE_PARAM:
-        return evaluate_param(f, v, out);
-    case VALUE_OP:
-        return evaluate_op(f, v->def, depth, steps, out);
-    case VALUE_ARG:
-    case VALUE_IOTA:
-        break;
-    }
-    return false;
+static ExactKind exact(const Frame *f, const Value *v, Scalar *out) {
+    return value_exact(v, known, (void *)(uintptr_t)f, out);
 }
 
 bool bind_evaluate(const Frame *f, const Value *v, int64_t *out) {
-    int steps = 0;
     Scalar s;
-    if (dtype_is_float(v->type.dtype) || !evaluate(f, v, 0, &steps, &s))
+    if (dtype_is_float(v->type.dtype) || exact(f, v, &s) != EXACT_VALUE)
         return false;
     *out = s.u.i;
     return true;
+}
+
+FuseRtStatus bind_conditions(const Frame *f) {
+    const Instance *k = f->instance;
+    for (int i = 0; i < k->ncondition; i++) {
+        Scalar s;
+        ExactKind kind = exact(f, k->condition[i].value, &s);
+        if (exact_is_fault(kind))
+            return rt_fail(FUSE_RT_INVALID_ARGUMENT, "%s: with these arguments `%s` %s", k->name,
+                           k->condition[i].text, exact_text(kind));
+    }
+    return FUSE_RT_OK;
 }
 
 // --- equations ---
@@ -141,14 +126,14 @@ static bool linear_of(const Frame *f, const Value *v, int depth, Linear *out) {
     return v->kind == VALUE_OP && depth < EQUATION_DEPTH && linear_op(f, v->def, depth, out);
 }
 
-bool bind_solve(const Frame *f, const Equation *e, int *dim, int64_t *value) {
+Solution bind_solve(const Frame *f, const Equation *e, int *dim, int64_t *value) {
     Linear left, right, zero;
     if (!linear_of(f, e->left, 0, &left) || !linear_of(f, e->right, 0, &right) ||
         !linear_sum(&left, &right, -1, &zero) || zero.dim < 0 || zero.factor == 0 ||
         zero.constant == INT64_MIN)
-        return false;
+        return SOLUTION_UNKNOWN;
     bool exact = zero.factor == -1 || zero.constant % zero.factor == 0;
     *dim = zero.dim;
     *value = exact ? -zero.constant / zero.factor : -1;
-    return *value >= 0;
+    return *value >= 0 ? SOLUTION_FOUND : SOLUTION_NONE;
 }

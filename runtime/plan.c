@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "ir/exact.h"
 #include "lang/base/intern.h"
 
 // --- names ---
@@ -112,24 +113,30 @@ static void read_params(Arena *arena, Instance *k) {
 // --- equations ---
 
 // left == right, and every such condition in a conjunction.
-static void read_condition(Instance *k, const Value *cond, int most) {
+static void read_condition(Instance *k, const Value *cond, const char *text, int most) {
     const Op *op = cond->kind == VALUE_OP ? cond->def : NULL;
     if (!op || k->nequation == most)
         return;
     if (op->kind == OP_CMP && op->sub == CMP_EQ) {
-        k->equation[k->nequation++] = (Equation){op->in[0], op->in[1]};
+        k->equation[k->nequation++] = (Equation){op->in[0], op->in[1], text};
     } else if (op->kind == OP_AND) {
-        read_condition(k, op->in[0], most);
-        read_condition(k, op->in[1], most);
+        read_condition(k, op->in[0], text, most);
+        read_condition(k, op->in[1], text, most);
     }
 }
 
 static void read_equations(Arena *arena, Instance *k) {
     enum { MOST = 256 };
     k->equation = ARENA_ARRAY(arena, Equation, MOST);
-    for (const Op *op = k->kernel->body->first; op; op = op->next)
-        if (op->kind == OP_REQUIRE)
-            read_condition(k, op->in[0], MOST);
+    k->condition = ARENA_ARRAY(arena, Condition, MOST);
+    for (const Op *op = k->kernel->body->first; op; op = op->next) {
+        if (op->kind != OP_REQUIRE)
+            continue;
+        const char *text = op_attr_str(op, ATTR_msg);
+        read_condition(k, op->in[0], text ? text : "?", MOST);
+        if (k->ncondition < MOST && value_may_fault(op->in[0]))
+            k->condition[k->ncondition++] = (Condition){op->in[0], text ? text : "?"};
+    }
 }
 
 // --- instances ---

@@ -149,7 +149,14 @@ typedef struct PlanParam {
 // it.
 typedef struct Equation {
     const Value *left, *right;
+    const char *text; // of the condition
 } Equation;
+
+// A `require` with arithmetic that may overflow or divide by zero.
+typedef struct Condition {
+    const Value *value;
+    const char *text;
+} Condition;
 
 typedef struct Instance {
     const char *name, *family; // "gelu.bf16", "gelu"
@@ -159,6 +166,8 @@ typedef struct Instance {
     PlanDim *dim;
     Program *variant; // the most special first
     Equation *equation;
+    int ncondition;
+    Condition *condition;
     uint32_t max_slots, max_tensors, max_launch_words;
     bool rehearse; // a dry run comes first: for the size of temporaries, and so that nothing fails
                    // between two launches

@@ -331,11 +331,66 @@ Test(runtime_bind, linear_equations) {
     EXPECT_FAIL(fuse_rt_kernel_shape(k, 1, known, 2, shape), FUSE_RT_INVALID_ARGUMENT,
                 "s: no argument says what dim `Q` is; give it as an integer argument `Q`");
     s->shape[0] = 8; // P would be 3.5
-    EXPECT_FAIL(fuse_rt_kernel_shape(k, 2, known, 2, shape), FUSE_RT_INVALID_ARGUMENT,
-                "s: no argument says what dim `P` is; give it as an integer argument `P`");
+    EXPECT_FAIL(
+        fuse_rt_kernel_shape(k, 2, known, 2, shape), FUSE_RT_INVALID_ARGUMENT,
+        "s: with these arguments no size of the dim `P` meets the condition `1 == E1 - 2*P`");
     s->shape[0] = 0; // E would be -1
     EXPECT_FAIL(fuse_rt_kernel_shape(k, 2, known, 1, shape), FUSE_RT_INVALID_ARGUMENT,
-                "s: no argument says what dim `E` is; give it as an integer argument `E`");
+                "s: with these arguments no size of the dim `E` meets the condition `E1 == E + 1`");
+    fuse_rt_module_close(m);
+}
+
+// Conditions whose arithmetic wraps or divides by zero fail, unless what does is left out.
+Test(runtime_bind, exact_conditions) {
+    static const char text[] =
+        "kernel c(dim N, dim S, in @x: f32[%N], %k: i64, out @y: f32[%S]) {\n"
+        "  %i = cast %k : index\n"
+        "  %z = cmp.eq %i, 0 : bool\n"
+        "  %r = rem %N, %i : index\n"
+        "  %e = cmp.eq %r, 0 : bool\n"
+        "  %o = or %z, %e : bool\n"
+        "  require %o {msg = \"k == 0 || N % k == 0\"}\n"
+        "  %d = div %N, %i : index\n"
+        "  %q = select %z, %N, %d : index\n"
+        "  %m = mul %q, %i : index\n"
+        "  %p = add %m, 3 : index\n"
+        "  %a = cmp.eq %S, %p : bool\n"
+        "  require %a {msg = \"S == (k == 0 ? N : N / k) * k + 3\"}\n"
+        "  launch %l in 0..%S args(; @x, @y) {entry = \"e\", warps = 1}\n}\n";
+    FuseModule *m = fake_module(f.device, text, "// entry e 4\n");
+    FuseKernel *k = kernel_named(m, "c");
+    TestTensor *x = tensor_at(0x10000, type_f32, 1, 8);
+    int64_t shape[8];
+    FuseRtArg known[] = {arg_tensor("x", x), arg_int("k", 4)};
+    EXPECT_OK(fuse_rt_kernel_shape(k, 2, known, 2, shape));
+    cr_expect_eq(shape[0], 11);
+    known[1] = arg_int("k", 0);
+    EXPECT_OK(fuse_rt_kernel_shape(k, 2, known, 2, shape));
+    cr_expect_eq(shape[0], 3);
+    known[1] = arg_int("k", -4);
+    EXPECT_OK(fuse_rt_kernel_shape(k, 2, known, 2, shape));
+    fuse_rt_module_close(m);
+    static const char plain[] =
+        "kernel p(dim N, dim S, in @x: f32[%N], %k: i64, out @y: f32[%S]) {\n"
+        "  %i = cast %k : index\n"
+        "  %m = mul %N, %i : index\n"
+        "  %d = div %m, %i : index\n"
+        "  %a = cmp.eq %S, %d : bool\n"
+        "  require %a {msg = \"S == N * k / k\"}\n"
+        "  launch %l in 0..%S args(; @x, @y) {entry = \"e\", warps = 1}\n}\n";
+    m = fake_module(f.device, plain, "// entry e 4\n");
+    k = kernel_named(m, "p");
+    EXPECT_OK(fuse_rt_kernel_shape(k, 2, known, 2, shape));
+    cr_expect_eq(shape[0], 8);
+    TestTensor *y = tensor_at(0x20000, type_f32, 1, 0);
+    known[1] = arg_int("k", INT64_MAX / 2);
+    EXPECT_FAIL(fuse_rt_kernel_shape(k, 2, known, 2, shape), FUSE_RT_INVALID_ARGUMENT,
+                "p: with these arguments `S == N * k / k` leaves 64 bits");
+    EXPECT_FAIL(LAUNCH(k, NULL, known[0], known[1], arg_tensor("y", y)), FUSE_RT_INVALID_ARGUMENT,
+                "p: with these arguments `S == N * k / k` leaves 64 bits");
+    known[1] = arg_int("k", 0);
+    EXPECT_FAIL(LAUNCH(k, NULL, known[0], known[1], arg_tensor("y", y)), FUSE_RT_INVALID_ARGUMENT,
+                "p: with these arguments `S == N * k / k` divides by zero");
     fuse_rt_module_close(m);
 }
 

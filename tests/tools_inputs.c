@@ -147,6 +147,28 @@ Test(tools_inputs, defines_of_types_and_schedules) {
                {"$F d.fk -D .=3", EXIT_USAGE, "-D takes NAME=VALUE"});
 }
 
+Test(tools_inputs, conditions) {
+    CHECK_ROWS({"cat >w.fk <<'E'\n"
+                "kernel a(x: f32[N], k: i32) -> (y: f32[S]) where S == N / k { y = 1; }\n"
+                "kernel b(x: f32[N], k: i64) -> (y: f32[N]) where T == N * k { temp t: f32[T] = 1; "
+                "y = x * sum[T](t); }\n"
+                "E\n"
+                "$F run w.fk:a --device=eval --random N=6 k=2",
+                EXIT_OK, "y: f32[3] = 1 1 1"},
+               {"$F run w.fk:a --device=eval --random N=6 k=0", EXIT_INPUT,
+                "a: with these arguments `S == N / k` divides by zero\n"},
+               {"$F run w.fk:a --device=cpu --random N=6 k=0", EXIT_INPUT, "divides by zero\n"},
+               {"$F run w.fk:a --device=cpu --random N=6 k=-2", EXIT_INPUT,
+                "no size of the dim `S` meets the condition `S == N / k`\n"},
+               {"$F run w.fk:b --device=cpu --random N=2 k=1", EXIT_OK, "y: f32[2] ="},
+               {"$F run w.fk:b --device=cpu --random N=2 k=-1", EXIT_INPUT,
+                "do not meet the condition `N * k >= 0`"},
+               {"$F run w.fk:b --device=cpu --random N=4 k=4611686018427387905", EXIT_INPUT,
+                "`N * k >= 0` leaves 64 bits"},
+               {"$F run w.fk:b --device=eval --random N=4 k=4611686018427387905", EXIT_INPUT,
+                "`N * k >= 0` leaves 64 bits"});
+}
+
 // --- files ---
 
 Test(tools_inputs, sources) {

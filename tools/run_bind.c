@@ -294,8 +294,12 @@ static ExitCode make_tensor(Arena *arena, RunBinding *binding, int i, const RunA
     if (status != FUSE_RT_OK) {
         if (!is_needed)
             return EXIT_OK;
-        tool_fail(error, "%s (--shape %s=... gives a shape, --random DIM=SIZE a size)",
-                  fuse_rt_last_error(), param->name);
+        const char *message = fuse_rt_last_error();
+        if (strstr(message, "what dim"))
+            tool_fail(error, "%s (--shape %s=... gives a shape, --random DIM=SIZE a size)", message,
+                      param->name);
+        else
+            tool_fail(error, "%s", message);
         return EXIT_INPUT;
     }
     ToolError why;
