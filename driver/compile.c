@@ -66,9 +66,11 @@ static bool read_ir(FuseResult *r, const char *text, size_t len) {
     r->step = "reader of tile IR";
     const char *error = NULL;
     r->module = ir_parse(r->arena, r->interner, text, len, &error);
-    if (!r->module)
+    bool ok = r->module && ir_verify_text(r->scratch, r->module, text, &error);
+    if (!ok)
         diag_add(r->diags, DIAG_BAD_IR, (Span){0}, "%s:%s", r->name, error);
-    return r->module != NULL;
+    arena_reset(r->scratch);
+    return ok;
 }
 
 static const char *target_names(FuseResult *r) {
@@ -144,7 +146,8 @@ static bool check_module(FuseResult *r) {
 
 // --- middle and back ---
 
-static bool run_passes(FuseResult *r) {
+// `text` is that of the IR, NULL for source.
+static bool run_passes(FuseResult *r, const char *text) {
     const FuseOptions *o = &r->options;
     PassOptions options = {.no_fuse = o->no_fuse,
                            .fast_math = o->fast_math,
@@ -167,6 +170,8 @@ static bool run_passes(FuseResult *r) {
                      .options = &options,
                      .scratch = r->scratch,
                      .scratch_bytes = lower_scratch_bytes,
+                     .text = r->module->stage >= STAGE_SCHEDULED ? text : NULL,
+                     .text_name = r->name,
                      .diags = r->diags,
                      .sink = result_say,
                      .user = r};
@@ -278,7 +283,7 @@ static bool compile_steps(FuseResult *r, const char *text, size_t len) {
         r->nplan = r->noutput;
         return true;
     }
-    if (!run_passes(r))
+    if (!run_passes(r, is_ir ? text : NULL))
         return false;
     if (o->emit == FUSE_EMIT_TILE) {
         emit_tile(r);

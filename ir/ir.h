@@ -351,6 +351,7 @@ struct Op {
     uint8_t sub; // enum of the row's kinds
     bool has_else, has_stop, is_dead;
     Span span;
+    uint32_t text_at; // byte of the IR's text where ir_parse has read it
     Region *parent;
     Op *prev, *next;
     uint16_t nin, nres, naxes, nmem, nbinders, ncarry, nattr, nregion;
@@ -389,6 +390,7 @@ struct Kernel {
     Module *module;
     Str name; // instance name, e.g. linear_gelu.bf16
     Span span;
+    uint32_t text_at; // byte of the IR's text where ir_parse has read it
     uint16_t nparam;
     Param *param;
     Region *body;
@@ -653,8 +655,11 @@ const char *ir_launch_code(Arena *arena, const Kernel *k, const Op *launch);
 // Reads a module. On error returns NULL and *error is "line:col: message".
 Module *ir_parse(Arena *arena, Interner *interner, const char *text, size_t len,
                  const char **error);
+const char *ir_text_place(Arena *arena, const char *text, uint32_t at); // "line:col"
 // Checks everything that the module's stage promises. On error returns false and *error names
 // kernel, op and rule.
 bool ir_verify(Arena *scratch, const Module *m, const char **error);
+// The same of a module that ir_parse has made of `text`: *error is "line:col: message".
+bool ir_verify_text(Arena *scratch, const Module *m, const char *text, const char **error);
 
 #endif

@@ -11,19 +11,24 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *ir_text_place(Arena *arena, const char *text, uint32_t at) {
+    uint32_t line = 1, col = 1;
+    for (uint32_t i = 0; i < at; i++) {
+        col = text[i] == '\n' ? 1 : col + 1;
+        line += text[i] == '\n';
+    }
+    return arena_printf(arena, "%u:%u", line, col);
+}
+
 void parse_fail(Parser *p, const Tok *at, const char *format, ...) {
     if (p->error)
         return;
-    uint32_t line = 1, col = 1;
-    for (uint32_t i = 0; i < at->at && i < p->len; i++) {
-        col = p->text[i] == '\n' ? 1 : col + 1;
-        line += p->text[i] == '\n';
-    }
+    const char *place = ir_text_place(p->arena, p->text, at->at < p->len ? at->at : p->len);
     va_list args;
     va_start(args, format);
     const char *message = arena_vprintf(p->arena, format, args);
     va_end(args);
-    p->error = arena_printf(p->arena, "%u:%u: %s", line, col, message);
+    p->error = arena_printf(p->arena, "%s: %s", place, message);
     p->pos = p->len;
     p->tok = p->ahead = (Tok){.kind = TOK_EOF, .at = p->len, .end = p->len};
 }

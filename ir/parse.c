@@ -678,6 +678,7 @@ static Span parse_span(Parser *p) {
 
 static void parse_op(Parser *p, Builder *b) {
     OpDraft d = {.at = p->tok};
+    uint32_t start = p->tok.at;
     read_results(p, &d);
     d.at = p->tok;
     bool quoted = p->tok.kind == TOK_STR;
@@ -708,6 +709,7 @@ static void parse_op(Parser *p, Builder *b) {
     Op *op = build(p, b, &d);
     if (!op)
         return;
+    op->text_at = start;
     for (int i = 0; i < op->nregion; i++)
         if (starts_region(p) || (i == 0 && op->kind != OP_LAUNCH))
             parse_region(p, op->region[i]);
@@ -732,6 +734,7 @@ static void parse_kernel(Parser *p, StrVec *variant_of) {
     if (p->error)
         return;
     p->kernel = ir_kernel_new(p->module, name, (Span){0});
+    p->kernel->text_at = at.at;
     parse_params(p);
     Str of = NULL;
     if (parse_take_name(p, "of"))

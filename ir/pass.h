@@ -52,9 +52,10 @@ typedef struct PassCtx {
     // Shared memory that lowering an op needs besides buffers (the back end's answer; NULL: none).
     // Pass place reserves it.
     int64_t (*scratch_bytes)(const Op *op);
-    const char *running;                                    // the pass that runs, and
-    const char *kernel;                                     // on what: for a report of a crash
-    Diags *diags;                                           // errors, performance notes and remarks
+    const char *running;          // the pass that runs, and
+    const char *kernel;           // on what: for a report of a crash
+    const char *text, *text_name; // of a module that was read with channels and copies, else NULL
+    Diags *diags;                 // errors, performance notes and remarks
     void (*sink)(void *user, const char *text, size_t len); // dumps, timings
     void *user;
 } PassCtx;

@@ -45,11 +45,23 @@ typedef struct Walk {
     bool failed;
 } Walk;
 
+void protocol_report(const PassCtx *ctx, const Kernel *k, const Op *op, const Mem *m,
+                     const char *rule, const char *what) {
+    Arena *a = ctx->scratch;
+    const char *message = arena_printf(a, "protocol rule %s: %s (%s @%s in kernel %s)", rule, what,
+                                       op_info(op->kind)->text, m ? m->name : "", k->name);
+    if (ctx->text && op->text_at)
+        diag_add(ctx->diags, DIAG_BAD_IR, (Span){0}, "%s:%s: %s", ctx->text_name,
+                 ir_text_place(a, ctx->text, op->text_at), message);
+    else if (ctx->text) // an op that a pass has made
+        diag_add(ctx->diags, DIAG_BAD_IR, (Span){0}, "%s: %s", ctx->text_name, message);
+    else
+        diag_add(ctx->diags, DIAG_INTERNAL, op->span, "%s", message);
+}
+
 static void report(Walk *w, const Op *op, const char *rule, const char *what) {
     if (!w->failed)
-        diag_add(w->ctx->diags, DIAG_INTERNAL, op->span,
-                 "protocol rule %s: %s (%s @%s in kernel %s)", rule, what, op_info(op->kind)->text,
-                 op->nmem ? op->mem[0].mem->name : "", w->k->name);
+        protocol_report(w->ctx, w->k, op, op->nmem ? op->mem[0].mem : NULL, rule, what);
     w->failed = true;
 }
 

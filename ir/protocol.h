@@ -11,4 +11,9 @@ bool protocol_static(PassCtx *ctx, const Kernel *k, const Op *launch);
 // The copy is done by the engine for bulk copies, not by threads.
 bool protocol_is_bulk(const Op *copy);
 
+// A broken rule at an op of kernel k, about a memory (NULL: none). In a text that may have had
+// rings, of stage scheduled or placed, it is the text's error, else the compiler's own.
+void protocol_report(const PassCtx *ctx, const Kernel *k, const Op *op, const Mem *m,
+                     const char *rule, const char *what);
+
 #endif

@@ -46,9 +46,7 @@ typedef struct Fences {
 
 static void report(Fences *f, const Op *op, const Mem *m, const char *rule, const char *what) {
     if (!f->failed)
-        diag_add(f->ctx->diags, DIAG_INTERNAL, op->span,
-                 "protocol rule %s: %s (%s @%s in kernel %s)", rule, what, op_info(op->kind)->text,
-                 m->name, f->k->name);
+        protocol_report(f->ctx, f->k, op, m, rule, what);
     f->failed = true;
 }
 

@@ -42,9 +42,7 @@ typedef struct Check {
 static void report(Check *c, const Op *op, const char *rule, const char *what) {
     const Mem *mem = op->def_mem ? op->def_mem : op->nmem ? op->mem[0].mem : NULL;
     if (!c->failed)
-        diag_add(c->ctx->diags, DIAG_INTERNAL, op->span,
-                 "protocol rule %s: %s (%s @%s in kernel %s)", rule, what, op_info(op->kind)->text,
-                 mem ? mem->name : "", c->k->name);
+        protocol_report(c->ctx, c->k, op, mem, rule, what);
     c->failed = true;
 }
 

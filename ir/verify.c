@@ -438,14 +438,29 @@ static bool verify_kernel(Verify *v) {
     return verify_region(v, k->body, NULL);
 }
 
-bool ir_verify(Arena *scratch, const Module *m, const char **error) {
+// *at: where the error stands in the text of the module, if it has one.
+static bool verify_module(Arena *scratch, const Module *m, const char **error, uint32_t *at) {
     *error = NULL;
     for (int i = 0; i < m->nkernel; i++) {
         Verify v = {.scratch = scratch, .module = m, .kernel = m->kernel[i]};
         if (!verify_kernel(&v)) {
             *error = v.error;
+            *at = v.op ? v.op->text_at : v.kernel->text_at;
             return false;
         }
     }
     return true;
+}
+
+bool ir_verify(Arena *scratch, const Module *m, const char **error) {
+    uint32_t at;
+    return verify_module(scratch, m, error, &at);
+}
+
+bool ir_verify_text(Arena *scratch, const Module *m, const char *text, const char **error) {
+    uint32_t at;
+    if (verify_module(scratch, m, error, &at))
+        return true;
+    *error = arena_printf(scratch, "%s: %s", ir_text_place(scratch, text, at), *error);
+    return false;
 }

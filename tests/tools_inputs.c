@@ -62,6 +62,25 @@ static void check_rows(const Row *rows, size_t n) {
     folder_free(folder);
 }
 
+// --- text of the IR ---
+
+// What a hand has made wrong is said with its line, and is no error of the compiler.
+Test(tools_inputs, wrong_ir) {
+    CHECK_ROWS({"printf 'tir nests cpu\\nkernel k(dim N) {\\n  axis n of N by 4\\n  yield\\n"
+                "  require true\\n}\\n' > w.tir && $F w.tir --target=cpu -o w.o",
+                EXIT_INPUT,
+                "error[bad-ir]: w.tir:4:3: kernel k: `yield`: `yield` is not at the end of a "
+                "region"},
+               {"printf 'tir placed sm_80\\nlayout #b = off(m:1, m:2)\\nkernel k(dim M) {\\n"
+                "  axis m of M by 4\\n  launch %%pid in 0..1 args(%%M) {warps = 1, smem = 32} {\\n"
+                "    @a = buf.shared {at = 0} : f32[m]#b\\n"
+                "    @b = buf.shared {at = 8} : f32[m]#b\\n  }\\n}\\n' > w.tir && "
+                "$F w.tir --target=sm_80 -o w.ptx",
+                EXIT_INPUT,
+                "error[bad-ir]: w.tir:7:5: protocol rule R2: shares bytes with what was placed "
+                "before (buf @b in kernel k)"});
+}
+
 // --- -D ---
 
 // "KERNEL DEFINES", and what is said; an empty text: nothing is wrong.
