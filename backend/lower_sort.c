@@ -8,7 +8,8 @@
 // element does (ir/eval_sort.c has the order): the value's bits, made monotone, above the position.
 // No two keys are equal, so the order is total and the result stable, whatever the network does.
 // What lies outside the window has the largest value bits and a position behind everything inside.
-// The element is read back from its key: nothing else is moved.
+// So has what a tile lacks to the next power of two: its keys are in the layout that
+// layout_round_up gives. The element is read back from its key: nothing else is moved.
 //
 //   8- and 16-bit types    value 16 | position 15 | -0        one word of 32 bits
 //   32-bit types           value 32 | position 31 | -0        one word of 64 bits
@@ -43,7 +44,7 @@ static bool find_place(const Layout *layout, uint16_t axis, unsigned bit, Place 
 
 static bool find_places(const Layout *layout, uint16_t axis, int *nbits, Place *place) {
     *nbits = (int)layout_axis_bits(layout, axis);
-    if (layout->nrep > 0 || *nbits > POSITION_BITS_MAX)
+    if (*nbits > POSITION_BITS_MAX)
         return false;
     for (int b = 0; b < *nbits; b++)
         if (!find_place(layout, axis, (unsigned)b, &place[b]))
@@ -78,8 +79,7 @@ uint32_t sort_exchange_group(const Layout *layout, int bytes) {
     return n ? n : 1;
 }
 
-int64_t sort_scratch(const Op *op) {
-    const Layout *layout = op->in[0]->type.layout;
+static int64_t exchange_bytes(const Op *op, const Layout *layout) {
     Place place[POSITION_BITS_MAX];
     int nbits;
     bool warps = false;
@@ -93,6 +93,15 @@ int64_t sort_scratch(const Op *op) {
         bytes = sort_key_bytes(width, key_low(width, nbits));
     uint32_t group = sort_exchange_group(layout, bytes), n = layout_registers(layout);
     return (int64_t)(group < n ? group : n) * layout_threads(layout) * bytes;
+}
+
+int64_t sort_scratch(const Op *op) {
+    const Layout *tile = op->in[0]->type.layout;
+    Arena *arena = arena_new("sort");
+    const Layout *keys = tile ? layout_round_up(layout_table_new(arena), tile) : NULL;
+    int64_t bytes = exchange_bytes(op, keys);
+    arena_free(arena);
+    return bytes;
 }
 
 // --- keys ---
@@ -218,7 +227,26 @@ static Lane key_value(Sort *s, Key k, Lane low) {
     return bits > 8 && s->value != as ? t->ops->bitcast(t, as, s->value, x) : x;
 }
 
+// Registers of the keys that hold elements of no row: past the end of another axis than `along`.
+static bool *idle_registers(const Sort *s, uint16_t along) {
+    bool *idle = ARENA_ARRAY(s->l->arena, bool, s->n);
+    for (uint32_t r = 0; r < s->n; r++) {
+        uint32_t in[IN_DIMS] = {[IN_REG] = r};
+        for (int a = 0; a < s->tile->naxes; a++) {
+            uint16_t axis = s->tile->axis[a];
+            idle[r] |=
+                axis != along && layout_coord(s->layout, in, axis) >= layout_size(s->tile, axis);
+        }
+    }
+    return idle;
+}
+
 // --- the ops ---
+
+static Lane zero_lane(Sort *s) {
+    Target *t = s->l->t;
+    return t->ops->splat(t, (Uni){LLVMConstNull(target_type(t, s->value))});
+}
 
 static void make_keys(Sort *s, const Op *op) {
     Lower *l = s->l;
@@ -227,9 +255,11 @@ static void make_keys(Sort *s, const Op *op) {
     Coord coord = coord_of(l, s->layout, axis);
     Window w = lower_window(l, op->axes[0]);
     Uni left = lower_clamp_i32(l, lower_sub(l, w.end, w.begin));
-    Operand o = operand_of(l, op->in[0], s->layout);
+    Operand o = operand_of(l, op->in[0], s->tile);
+    Lane nothing = zero_lane(s);
     for (uint32_t r = 0; r < s->n && !t->failed; r++) {
         uint32_t rest;
+        int from = layout_rounded_register(s->tile, r);
         Lane at = coord_lane(l, &coord, coord_register(s->layout, axis, r), &rest);
         if (coord.warp.v) {
             Lane warp = t->ops->splat(t, coord.warp);
@@ -237,7 +267,10 @@ static void make_keys(Sort *s, const Op *op) {
         }
         at = at.v ? sort_op2(s, OP_ADD, DT_U32, at, rest) : sort_constant(s, DT_U32, rest);
         Lane inside = lane_cmp(t, CMP_LT, DT_I32, at, t->ops->splat(t, left));
-        Key k = key_make(s, operand_lane(l, &o, r), at, inside);
+        Lane v = from < 0 ? nothing : operand_lane(l, &o, (uint32_t)from);
+        if (from < 0)
+            inside = lane_int(t, DT_BOOL, 0);
+        Key k = key_make(s, v, at, inside);
         if (r == 0)
             sort_make_memory(s, k);
         sort_set_key(s, (Reg){.i = r}, k);
@@ -267,8 +300,7 @@ static void read_keys(Sort *s, const Op *op, const Layout *to) {
     Window w = lower_window(l, op->axes[0]);
     Lane left = t->ops->splat(t, lower_clamp_i32(l, lower_sub(l, w.end, w.begin)));
     Lane begin = t->ops->splat(t, w.begin);
-    Lane nothing = t->ops->splat(t, (Uni){LLVMConstNull(target_type(t, s->value))});
-    Lane nowhere = sort_constant(s, DT_INDEX, UINT64_MAX);
+    Lane nothing = zero_lane(s), nowhere = sort_constant(s, DT_INDEX, UINT64_MAX);
     for (int q = 0; q < value->n; q++) {
         int r = source_register(s, op, to, (uint32_t)q);
         value->reg[q] = nothing.v;
@@ -300,9 +332,10 @@ void lower_sort(Lower *l, const Op *op) {
     Target *t = l->t;
     DType value = op->in[0]->type.dtype;
     const Layout *from = op->in[0]->type.layout;
-    Sort s = {.l = l, .layout = from, .value = value, .largest = op->kind == OP_TOPK};
+    Sort s = {.l = l, .tile = from, .value = value, .largest = op->kind == OP_TOPK};
     const Layout *to = from ? result_layout(l, op, from) : NULL;
-    if (!to || !find_places(from, op->axes[0]->id, &s.nbits, s.place)) {
+    s.layout = from ? layout_round_up(l->layouts, from) : NULL;
+    if (!to || !s.layout || !find_places(s.layout, op->axes[0]->id, &s.nbits, s.place)) {
         target_fail(t, "the layout does not keep the positions along %s apart", op->axes[0]->name);
         return;
     }
@@ -317,8 +350,9 @@ void lower_sort(Lower *l, const Op *op) {
     s.width = key_width(value);
     s.low = key_low(s.width, s.nbits);
     s.word = s.low == 16 ? DT_U32 : DT_U64;
-    s.n = layout_registers(from);
+    s.n = layout_registers(s.layout);
     s.key = ARENA_ARRAY(l->arena, Key, s.n);
+    s.idle = idle_registers(&s, op->axes[0]->id);
     make_keys(&s, op);
     if (t->failed)
         return;

@@ -120,7 +120,7 @@ static void each_register(Sort *s, const Round *x, uint32_t first, uint32_t coun
     Target *t = s->l->t;
     uint32_t slot = 0;
     for (uint32_t r = first; !s->memory[0] && r < first + count; r++)
-        if (!sort_is_joined(s, r) && !(r & without))
+        if (!sort_is_joined(s, r) && !s->idle[r] && !(r & without))
             fn(s, x, (Reg){.i = r}, (Reg){.i = slot++});
     if (!s->memory[0])
         return;

@@ -3,8 +3,9 @@
 // Input: a tile and one position per taken axis: a scalar, or a tile over some of the result's
 // axes. Output: the elements at those positions, or the fill where a position lies outside the
 // window of its axis. Where an element comes from is linear over F2 in the bits of the kept
-// coordinates and of the position, so its register, lane and warp are XORs of parts of these. Three
-// ways, the first that does:
+// coordinates and of the position, so its register, lane and warp are XORs of parts of these; the
+// digits of odd factors of sizes count registers above the bits, and add up. Three ways, the first
+// that does:
 //
 //   registers  the element is in the same thread: a choice among a few registers
 //   lanes      it is in the same warp: that choice, after a shuffle from the lane that has it
@@ -15,9 +16,10 @@
 
 #include <string.h>
 
-// How the inputs that hold an element of the tile follow from a bit.
+// How the inputs that hold an element of the tile follow from a bit; `above`: registers that its
+// digits count.
 typedef struct Source {
-    uint32_t reg, lane, warp;
+    uint32_t reg, lane, warp, above;
 } Source;
 
 enum { CHOICES_MAX = 8, SHUFFLES_MAX = 4 };
@@ -40,11 +42,12 @@ static Source locate(const Layout *from, uint16_t axis, uint32_t at) {
         return (Source){0};
     coord[i] = at;
     layout_locate(from, coord, in);
-    return (Source){in[IN_REG], in[IN_LANE], in[IN_WARP]};
+    uint32_t bits = (UINT32_C(1) << from->nin[IN_REG]) - 1;
+    return (Source){in[IN_REG] & bits, in[IN_LANE], in[IN_WARP], in[IN_REG] & ~bits};
 }
 
-static Source source_xor(Source a, Source b) {
-    return (Source){a.reg ^ b.reg, a.lane ^ b.lane, a.warp ^ b.warp};
+static Source source_join(Source a, Source b) {
+    return (Source){a.reg ^ b.reg, a.lane ^ b.lane, a.warp ^ b.warp, a.above + b.above};
 }
 
 // A constant position along an axis that begins at a constant.
@@ -69,6 +72,7 @@ static void plan_positions(TakePlan *p, const Op *op) {
     for (int k = 0; k < op->naxes; k++) {
         uint16_t axis = op->axes[k]->id;
         p->known[k] = known_position(op, k);
+        p->shared |= p->known[k] < 0 && layout_axis_rep(p->from, axis) > 1;
         for (unsigned b = 0; b < layout_axis_bits(p->from, axis); b++) {
             Source s = p->taken[k][b] = locate(p->from, axis, UINT32_C(1) << b);
             if (p->known[k] >= 0)
@@ -92,8 +96,8 @@ static void plan_kept(TakePlan *p, const Op *op) {
             Source s = {0};
             for (int a = 0; a < p->from->naxes; a++)
                 if (!is_taken(op, p->from->axis[a]))
-                    s = source_xor(s, locate(p->from, p->from->axis[a],
-                                             layout_column(p->to, dim, i, p->from->axis[a])));
+                    s = source_join(s, locate(p->from, p->from->axis[a],
+                                              layout_column(p->to, dim, i, p->from->axis[a])));
             p->kept[dim][i] = s;
             p->choices |= dim == IN_REG ? 0 : s.reg;
         }
@@ -113,7 +117,7 @@ static void plan_kept(TakePlan *p, const Op *op) {
 
 static TakePlan take_plan(const Op *op) {
     TakePlan p = {.from = op->in[0]->type.layout, .to = op->res[0]->type.layout};
-    if (!p.from || p.from->nrep > 0 || (p.to && p.to->nrep > 0))
+    if (!p.from)
         return p;
     plan_positions(&p, op);
     plan_kept(&p, op);
@@ -141,7 +145,7 @@ typedef struct Position {
     Operand e;
     DType dtype;
     Lane begin, end; // i64
-    uint32_t mask;   // of positions that exist
+    uint32_t last;   // position that exists
 } Position;
 
 static Position position_of(Lower *l, const Op *op, int k) {
@@ -153,11 +157,11 @@ static Position position_of(Lower *l, const Op *op, int k) {
         .dtype = e->type.dtype,
         .begin = t->ops->splat(t, w.begin),
         .end = t->ops->splat(t, w.end),
-        .mask = layout_size(op->in[0]->type.layout, op->axes[k]->id) - 1,
+        .last = layout_size(op->in[0]->type.layout, op->axes[k]->id) - 1,
     };
 }
 
-// The distance from the begin of the window, cut to the tile's bits, and whether it lies inside.
+// The distance from the begin of the window, cut to the tile, and whether it lies inside.
 static Lane position_at(Lower *l, const Position *p, uint32_t reg, Lane *inside) {
     Target *t = l->t;
     Lane e = operand_lane(l, &p->e, reg);
@@ -166,7 +170,8 @@ static Lane position_at(Lower *l, const Position *p, uint32_t reg, Lane *inside)
                        lane_cmp(t, CMP_LT, DT_INDEX, e, p->end));
     *inside = lane_and(t, *inside, in);
     Lane at = lane_resize(t, lane_op2(t, OP_SUB, DT_INDEX, e, p->begin), DT_INDEX, DT_U32);
-    return lane_op2(t, OP_AND, DT_U32, at, lane_int(t, DT_U32, p->mask));
+    bool bits = (p->last & (p->last + 1)) == 0;
+    return lane_op2(t, bits ? OP_AND : OP_MIN, DT_U32, at, lane_int(t, DT_U32, p->last));
 }
 
 static Lane lane_xor(Target *t, Lane a, Lane b) {
@@ -199,17 +204,19 @@ static Lane part_of_thread(Lower *l, const TakePlan *p, size_t field) {
 // Constant part: the register of the result, and positions that are known.
 static Source part_known(const TakePlan *p, const Op *op, uint32_t reg) {
     Source s = {0};
-    for (unsigned i = 0; p->to && i < p->to->nin[IN_REG]; i++)
-        if (reg >> i & 1)
-            s = source_xor(s, p->kept[IN_REG][i]);
+    for (int a = 0; p->to && a < p->from->naxes; a++) {
+        uint16_t axis = p->from->axis[a];
+        if (!is_taken(op, axis))
+            s = source_join(s, locate(p->from, axis, coord_register(p->to, axis, reg)));
+    }
     for (int k = 0; k < op->naxes; k++)
         if (p->known[k] > 0)
-            s = source_xor(s, locate(p->from, op->axes[k]->id, (uint32_t)p->known[k]));
+            s = source_join(s, locate(p->from, op->axes[k]->id, (uint32_t)p->known[k]));
     return s;
 }
 
 // The register that `base` XOR the bits of `which` names, after a shuffle from lane `source`.
-static Lane choose(Lower *l, const Op *op, const TakePlan *p, uint32_t base, Lane which,
+static Lane choose(Lower *l, const Op *op, const TakePlan *p, Source base, Lane which,
                    Lane source) {
     Target *t = l->t;
     uint32_t bit[8];
@@ -219,10 +226,10 @@ static Lane choose(Lower *l, const Op *op, const TakePlan *p, uint32_t base, Lan
             bit[n++] = UINT32_C(1) << i;
     Lane candidate[CHOICES_MAX];
     for (uint32_t m = 0; m < UINT32_C(1) << n; m++) {
-        uint32_t reg = base;
+        uint32_t reg = base.reg;
         for (int i = 0; i < n; i++)
             reg ^= m >> i & 1 ? bit[i] : 0;
-        candidate[m] = lower_lane(l, op->in[0], (int)reg);
+        candidate[m] = lower_lane(l, op->in[0], (int)(reg + base.above));
         if (p->moves)
             candidate[m] = t->ops->shuffle_idx(t, op->in[0]->type.dtype, candidate[m], source);
     }
@@ -253,22 +260,37 @@ static void in_warp(Lower *l, const Op *op, const TakePlan *p, const Position *p
         if (s.lane)
             source = lane_xor(t, source, lane_int(t, DT_U32, s.lane));
         Lane zero = lane_int(t, DT_U32, 0);
-        out[r] = choose(l, op, p, s.reg, which.v ? which : zero, source.v ? source : zero);
+        out[r] = choose(l, op, p, s, which.v ? which : zero, source.v ? source : zero);
     }
 }
 
 // --- through shared memory ---
 
-// The tile in the order of its axes, the first fastest; stride[i] bytes along from->axis[i].
-static const Layout *tile_buffer(Lower *l, const Layout *from, int bytes, int64_t *stride) {
+// Bytes between elements along an axis: below the odd factor, and between two of its digits.
+typedef struct Stride {
+    unsigned bits;
+    int64_t low, digit; // digit 0: there is none
+} Stride;
+
+// The bits of the tile in the order of its axes, the first fastest, then the digits.
+static const Layout *tile_buffer(Lower *l, const Layout *from, int bytes, Stride *stride) {
     AxisSize sizes[AXES_MAX];
     int64_t s = bytes;
     for (int i = 0; i < from->naxes; i++) {
         sizes[i] = (AxisSize){from->axis[i], layout_size(from, from->axis[i])};
-        stride[i] = s;
-        s *= sizes[i].size;
+        stride[i] = (Stride){.bits = from->bits[i], .low = s};
+        s <<= from->bits[i];
+    }
+    for (unsigned r = 0; r < from->nrep; r++) {
+        stride[layout_axis_index(from, from->rep[r].axis)].digit = s;
+        s *= from->rep[r].count;
     }
     return layout_shared_linear(l->layouts, sizes, from->naxes);
+}
+
+static int64_t known_offset(Stride s, uint32_t at) {
+    uint32_t low = (UINT32_C(1) << s.bits) - 1;
+    return (at & low) * s.low + (at >> s.bits) * s.digit;
 }
 
 static Lane scaled(Target *t, Lane x, int64_t stride) {
@@ -279,12 +301,21 @@ static Lane lane_sum(Target *t, Lane a, Lane b) {
     return !a.v ? b : !b.v ? a : lane_op2(t, OP_ADD, DT_U32, a, b);
 }
 
+static Lane position_offset(Target *t, Stride s, Lane at) {
+    if (s.digit == 0)
+        return scaled(t, at, s.low);
+    int64_t low = (INT64_C(1) << s.bits) - 1;
+    Lane digit = lane_op2(t, OP_SHR, DT_U32, at, lane_int(t, DT_U32, s.bits));
+    Lane below = lane_op2(t, OP_AND, DT_U32, at, lane_int(t, DT_U32, low));
+    return lane_sum(t, scaled(t, below, s.low), scaled(t, digit, s.digit));
+}
+
 static void through_shared(Lower *l, const Op *op, const TakePlan *p, const Position *position,
                            int n, Lane *out, Lane *inside) {
     Target *t = l->t;
     const Layout *from = p->from;
     DType dtype = memory_dtype(op->in[0]->type.dtype);
-    int64_t stride[AXES_MAX];
+    Stride stride[AXES_MAX];
     const Layout *buffer = tile_buffer(l, from, storage_bytes(dtype), stride);
     if (!buffer) {
         target_fail(t, "a take from this tile");
@@ -311,14 +342,14 @@ static void through_shared(Lower *l, const Op *op, const TakePlan *p, const Posi
             Lane lane = coord_lane(l, &kept[i], c, &rest);
             if (kept[i].warp.v)
                 lane = lane_sum(t, lane, t->ops->splat(t, kept[i].warp));
-            imm += rest * stride[i];
-            offset = lane_sum(t, offset, lane.v ? scaled(t, lane, stride[i]) : lane);
+            imm += known_offset(stride[i], rest);
+            offset = lane_sum(t, offset, lane.v ? scaled(t, lane, stride[i].low) : lane);
         }
         for (int k = 0; k < op->naxes; k++) {
             int i = layout_axis_index(from, op->axes[k]->id);
             Lane at = position_at(l, &position[k], (uint32_t)r, &inside[r]);
             if (i >= 0)
-                offset = lane_sum(t, offset, scaled(t, at, stride[i]));
+                offset = lane_sum(t, offset, position_offset(t, stride[i], at));
         }
         Shared place = {.base = base, .offset = offset, .imm = (int32_t)imm};
         t->ops->load_shared(t, &access, place, (Lane){NULL}, &out[r]);
@@ -329,9 +360,8 @@ void lower_take(Lower *l, const Op *op) {
     Target *t = l->t;
     Value *res = op->res[0];
     TakePlan p = take_plan(op);
-    if (!p.from || p.from->nrep > 0 || (p.to && p.to->nrep > 0)) {
-        target_fail(t, p.from ? "a take from a tile whose size is not a power of two"
-                              : "a take from this tile");
+    if (!p.from) {
+        target_fail(t, "a take from this tile");
         return;
     }
     Tile *tile = lower_result(l, res);

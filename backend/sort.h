@@ -19,7 +19,8 @@ enum { POSITION_BITS_MAX = 30 };
 
 typedef struct Sort {
     Lower *l;
-    const Layout *layout;
+    const Layout *tile;   // the operand's
+    const Layout *layout; // of the keys: its sizes rounded up to powers of two
     DType value;
     int width;    // bits of the value in the key: 16, 32, 64
     DType word;   // of Key.hi
@@ -30,6 +31,7 @@ typedef struct Sort {
     Lane at;            // what lanes and warps give of the position
     bool rolled;        // rounds are loops
     uint32_t n, joined; // registers; register bits that no longer tell them apart
+    bool *idle;         // by register: a row that the tile does not have
     Key *key;           // by register, or
     LLVMTypeRef type[2];
     LLVMValueRef memory[2]; // arrays of their words, where the target has memory for them

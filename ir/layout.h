@@ -173,6 +173,11 @@ const Layout *layout_restrict(LayoutTable *table, const Layout *l, uint16_t axis
 const Layout *layout_first(LayoutTable *table, const Layout *l, uint16_t from, uint16_t to,
                            uint32_t size);
 const Layout *layout_rename(LayoutTable *table, const Layout *l, uint16_t from, uint16_t to);
+// Every size rounded up to a power of two: the digits of odd factors are register bits above the
+// others, rep[0]'s the lowest.
+const Layout *layout_round_up(LayoutTable *table, const Layout *l);
+// Register of `l` that is register `reg` of layout_round_up(l); -1: of elements that l lacks.
+int layout_rounded_register(const Layout *l, uint32_t reg);
 // `inner` repeated by `outer`: outer's inputs and outputs above inner's.
 const Layout *layout_product(LayoutTable *table, const Layout *inner, const Layout *outer);
 

@@ -1,4 +1,4 @@
-// Operations that make a layout from layouts: slice, expand, restrict, rename, product.
+// Operations that make a layout from layouts: slice, expand, restrict, rename, round up, product.
 #include "ir/layout_draft.h"
 #include "ir/layout_f2.h"
 
@@ -151,6 +151,55 @@ const Layout *layout_rename(LayoutTable *table, const Layout *l, uint16_t from, 
         }
     }
     return draft_finish(table, &draft);
+}
+
+static unsigned digit_bits(uint32_t rep) {
+    unsigned bits = 0;
+    while (UINT32_C(1) << bits < rep) {
+        bits++;
+    }
+    return bits;
+}
+
+const Layout *layout_round_up(LayoutTable *table, const Layout *l) {
+    Draft draft = {0};
+    for (int i = 0; i < l->naxes; i++) {
+        unsigned bits = l->bits[i] + digit_bits(layout_axis_rep(l, l->axis[i]));
+        AxisSize size = {.axis = l->axis[i], .size = bits < 32 ? UINT32_C(1) << bits : 0};
+        draft_axes(&draft, &size, 1);
+    }
+    if (draft.bad) {
+        return NULL;
+    }
+    for (unsigned d = 0; d < IN_DIMS; d++) {
+        for (unsigned b = 0; b < l->nin[d]; b++) {
+            draft_push(&draft, d, draft_mask(&draft, l, l->col[d][b]));
+        }
+    }
+    for (unsigned r = 0; r < l->nrep; r++) {
+        int i = layout_axis_index(l, l->rep[r].axis);
+        unsigned above = layout_axis_shift(&draft.l, i) + l->bits[i];
+        for (unsigned b = 0; b < digit_bits(l->rep[r].count); b++) {
+            draft_push(&draft, IN_REG, UINT32_C(1) << (above + b));
+        }
+    }
+    return draft_finish(table, &draft);
+}
+
+int layout_rounded_register(const Layout *l, uint32_t reg) {
+    uint32_t weight = UINT32_C(1) << l->nin[IN_REG];
+    uint32_t out = reg & (weight - 1), digits = reg >> l->nin[IN_REG];
+    for (unsigned r = 0; r < l->nrep; r++) {
+        unsigned bits = digit_bits(l->rep[r].count);
+        uint32_t digit = digits & ((UINT32_C(1) << bits) - 1);
+        if (digit >= l->rep[r].count) {
+            return -1;
+        }
+        out += digit * weight;
+        weight *= l->rep[r].count;
+        digits >>= bits;
+    }
+    return (int)out;
 }
 
 const Layout *layout_first(LayoutTable *table, const Layout *l, uint16_t from, uint16_t to,

@@ -113,11 +113,16 @@ typedef struct DotLayouts {
     bool swapped; // the unit's rows are the second operand's
 } DotLayouts;
 
+// What is left of a size is its odd factor.
+static uint32_t power_of_two_in(uint32_t size) {
+    return size & (~size + 1);
+}
+
 // Fewer elements for each thread where there would be none for some of the warps.
 static FmaSplit fma_split(const TargetDesc *t, uint32_t warps, uint32_t rows, uint32_t cols) {
     FmaSplit s = {.tm = 4, .tn = 4, .lanes_rows = 4, .lanes_cols = (uint32_t)t->lanes / 4};
     if (t->family == TARGET_CPU)
-        return (FmaSplit){.tm = rows,
+        return (FmaSplit){.tm = power_of_two_in(rows),
                           .tn = 1,
                           .lanes_rows = 1,
                           .lanes_cols = (uint32_t)t->lanes,
@@ -389,9 +394,11 @@ static bool rows_of_warps(const Assign *a, const AxisSize *sizes, int n) {
            sizes[1].size % (uint32_t)a->warps == 0;
 }
 
+// An odd factor of the number of rows counts registers, above all bits.
 static const Layout *rows_layout(Assign *a, const AxisSize *sizes, int n, uint32_t vec) {
-    AxisSize warp[2] = {sizes[0], {sizes[1].axis, sizes[1].size / (uint32_t)a->warps}};
-    AxisSize warps = {sizes[1].axis, (uint32_t)a->warps};
+    uint32_t odd = sizes[1].size / power_of_two_in(sizes[1].size);
+    AxisSize warp[2] = {sizes[0], {sizes[1].axis, sizes[1].size / odd / (uint32_t)a->warps}};
+    AxisSize warps = {sizes[1].axis, odd * (uint32_t)a->warps};
     const Layout *inner =
         layout_blocked(a->table, warp, (unsigned)n, vec, (uint32_t)a->ctx->target->lanes, 1);
     const Layout *outer = layout_blocked(a->table, &warps, 1, 1, 1, (uint32_t)a->warps);

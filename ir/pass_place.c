@@ -11,6 +11,7 @@
 //        128 with m in %m0..%M, n in %n0..%N { BODY } }
 #include <string.h>
 
+#include "ir/remark.h"
 #include "ir/schedule.h"
 
 enum { BINDERS_MAX = 16, BUFFER_ALIGN = 1024, SCRATCH_ALIGN = 16 };
@@ -148,7 +149,16 @@ static void move_body(Place *p, Region *tile) {
 typedef struct Shared {
     Place *p;
     int64_t end, scratch;
+    const Op *largest; // the buffer, or the op with scratch memory, that needs the most,
+    int64_t most;      // its bytes
 } Shared;
+
+static void count_bytes(Shared *s, const Op *op, int64_t bytes) {
+    if (bytes <= s->most)
+        return;
+    s->largest = op;
+    s->most = bytes;
+}
 
 static void place_buffer(void *user, Op *op) {
     Shared *s = user;
@@ -159,9 +169,38 @@ static void place_buffer(void *user, Op *op) {
         s->end = (s->end + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
         op_set_int(s->p->k, op, ATTR_at, s->end);
         s->end += bytes;
+        count_bytes(s, op, bytes);
     }
     int64_t scratch = s->p->ctx->scratch_bytes ? s->p->ctx->scratch_bytes(op) : 0;
+    count_bytes(s, op, scratch);
     s->scratch = scratch > s->scratch ? scratch : s->scratch;
+}
+
+// The largest tile of an op: its threads exchange that one, or less of it.
+static const Value *largest_tile(const Kernel *k, const Op *op) {
+    const Value *largest = NULL;
+    for (int i = 0; i < op->nin + op->nres; i++) {
+        const Value *v = i < op->nin ? op->in[i] : op->res[i - op->nin];
+        if (!largest || tile_elements(k, v->type.axes) > tile_elements(k, largest->type.axes))
+            largest = v;
+    }
+    return largest;
+}
+
+// What needs the memory, and what would need less.
+static const char *largest_text(Place *p, const Op *op) {
+    PassCtx *ctx = p->ctx;
+    if (op->kind == OP_BUF)
+        return arena_printf(
+            ctx->scratch,
+            "%lld stages of a tile of %s (%s) that is copied ahead: choose smaller tiles or fewer "
+            "stages",
+            (long long)op_attr_int(op, ATTR_stages), dtype_name(op->def_mem->dtype),
+            remark_sizes(ctx, p->k, op->def_mem->axes));
+    const Value *v = largest_tile(p->k, op);
+    return arena_printf(
+        ctx->scratch, "a tile of %s (%s) that threads exchange in `%s`: choose smaller tiles",
+        dtype_name(v->type.dtype), remark_sizes(ctx, p->k, v->type.axes), op_info(op->kind)->text);
 }
 
 static bool place_shared(Place *p, Op *launch) {
@@ -173,10 +212,11 @@ static bool place_shared(Place *p, Op *launch) {
     op_set_int(p->k, launch, ATTR_smem, smem);
     if (smem <= p->ctx->target->shared_bytes || p->ctx->target->family == TARGET_CPU)
         return true;
-    diag_add(p->ctx->diags, DIAG_UNSUPPORTED, launch->span,
-             "this nest needs %lld bytes of shared memory; %s has %d for a program: choose smaller "
-             "tiles or fewer stages",
-             (long long)smem, p->ctx->target->name, p->ctx->target->shared_bytes);
+    diag_add(
+        p->ctx->diags, DIAG_TOO_LARGE, launch->span,
+        "this nest needs %lld bytes of shared memory; %s has %d for a program. %lld are for %s",
+        (long long)smem, p->ctx->target->name, p->ctx->target->shared_bytes, (long long)s.most,
+        largest_text(p, s.largest));
     return false;
 }
 

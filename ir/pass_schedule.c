@@ -524,8 +524,8 @@ static bool tile_fits(PassCtx *ctx, const Kernel *k, const Op *par, const Nest *
     uint64_t elements = tile_elements(k, axes);
     if (elements <= most)
         return true;
-    diag_add(ctx->diags, DIAG_UNSUPPORTED, n->ndots > 0 ? n->dot->span : par->span,
-             "not supported yet: a tile of %llu elements (%s) in %d warp%s; a thread holds at most "
+    diag_add(ctx->diags, DIAG_TOO_LARGE, n->ndots > 0 ? n->dot->span : par->span,
+             "a tile of %llu elements (%s) in %d warp%s; a thread holds at most "
              "%d elements, these warps %llu: choose smaller tiles or more warps",
              (unsigned long long)elements, tile_text(ctx, k, axes), warps, warps == 1 ? "" : "s",
              ELEMENTS_PER_THREAD_MAX, (unsigned long long)most);

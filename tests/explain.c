@@ -239,9 +239,29 @@ static void check_refused(const char *define, const char *target, const char *ex
 Test(explain, tiles_that_are_too_large) {
     check_refused("M=512", "sm_80", NULL);
     check_refused("M=1024", "sm_80",
-                  "a tile of 65536 elements (m = 1024, n = 64) in 4 warps; a thread holds at most "
-                  "256 elements, these warps 32768");
+                  "error[too-large]: a tile of 65536 elements (m = 1024, n = 64) in 4 warps; a "
+                  "thread holds at most "
+                  "256 elements, these warps 32768: choose smaller tiles or more warps");
     check_refused("M=4096", "cpu", NULL); // a clause cannot make tiles larger there
+}
+
+// Of shared memory: how much is needed and there, which tile needs the most of it, and what helps.
+Test(explain, shared_memory_that_is_too_small) {
+    const char source[] = "kernel k(x: f64[M, N]) -> (y: f64[M, N]) {\n"
+                          "    parallel m in tiles(M, 96), n in tiles(N, 256) {\n"
+                          "        let v = x[m, n];\n"
+                          "        y[m, n] = v[m = m - n % 2];\n"
+                          "    }\n"
+                          "}\n";
+    FuseOptions options = {.target = "sm_80", .emit = FUSE_EMIT_LLVM};
+    FuseResult *r = fuse_compile(&options, "k.fk", source, strlen(source));
+    cr_expect(!fuse_result_ok(r));
+    cr_expect(strstr(fuse_result_messages(r),
+                     "k.fk:2:5: error[too-large]: this nest needs 196608 bytes of shared memory; "
+                     "sm_80 has 166912 for a program. 196608 are for a tile of f64 (m by 96, n by "
+                     "256) that threads exchange in `take`: choose smaller tiles\n"),
+              "%s", fuse_result_messages(r));
+    fuse_result_free(r);
 }
 
 // Every pass by name, and nothing behind the last.

@@ -44,6 +44,30 @@ Test(layout_ops, first) {
                 "reg(m:1, k:1, k:2) lane(m:2)");
 }
 
+// Odd factors become bits, the first factor's below the second's; all else stays.
+Test(layout_ops, round_up) {
+    const Layout *odd = of_text(table, "reg(n:1, m:8) lane(n:2, m:1, m:2, m:4) rep(m:5, n:3)");
+    const Layout *even = layout_round_up(table, odd);
+    expect_text(table, even, "reg(n:1, m:8, m:16, m:32, m:64, n:4, n:8) lane(n:2, m:1, m:2, m:4)");
+    cr_expect_eq(layout_round_up(table, even), even);
+    unsigned found = 0;
+    for (uint32_t r = 0; r < layout_registers(even); r++) {
+        uint32_t in[IN_DIMS] = {[IN_REG] = r};
+        uint32_t m = layout_coord(even, in, M), n = layout_coord(even, in, N);
+        int from = layout_rounded_register(odd, r);
+        cr_assert_eq(from >= 0, m < 80 && n < 12, "register %u", r);
+        if (from < 0)
+            continue;
+        found++;
+        in[IN_REG] = (uint32_t)from;
+        cr_assert_eq(layout_coord(odd, in, M), m);
+        cr_assert_eq(layout_coord(odd, in, N), n);
+    }
+    cr_expect_eq(found, layout_registers(odd));
+    expect_text(table, layout_round_up(table, of_text(table, "reg(n:1) rep(m:7)")),
+                "reg(n:1, m:1, m:2, m:4)");
+}
+
 Test(layout_ops, is_slice) {
     const Layout *acc = of_text(table, acc_text);
     cr_expect(layout_is_slice(acc, layout_slice(table, acc, M)));

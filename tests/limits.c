@@ -260,11 +260,11 @@ Test(limits, sizes) {
     body("parallel n in tiles(N, 3) { y[n] = x[n]; }", NULL);
     one("kernel k(x: f32[M, N]) -> (y: f32[M, N]) {"
         "parallel m in tiles(M, 1<<20), n in tiles(N, 1<<20) { y[m, n] = x[m, n]; } }",
-        "unsupported");
+        "too-large");
     one("kernel k(x: f32[B, C, M, N]) -> (y: f32[B, C, M, N]) {"
         "parallel b in tiles(B, 1<<20), c in tiles(C, 1<<20), m in tiles(M, 1<<20), "
         "n in tiles(N, 1<<20) { y[b, c, m, n] = x[b, c, m, n]; } }",
-        "unsupported");
+        "too-large");
     body("temp t: f32[1<<33]; axis i in 1<<33; t[i] = 1.0; y = x + t[0];", NULL);
     body("temp t: f32[1<<40, 1<<40]; axis i in 4, j in 4; t[i, j] = 1.0; y = x + t[0, 0];", NULL);
     body("parallel n in tiles(N) { var a: f32[n] = 0; for i in 0..(1<<60) { a += x[n]; } y[n] = a; "
