@@ -14,36 +14,17 @@
 //   C6  nothing waits for what nobody fills; no fill is left unread where a ring starts again
 //   A2  a slot is released after the mma.wait for every issue that reads it
 //   R1  a slot is refilled only after the release of what it held
+// Loops that are reached again as before are not walked again (protocol_loop.c). A ring whose
+// positions go on through loops around loops is walked in each of their iterations: more than
+// STEPS_MAX ops are refused.
 // Rules F1 to F3, fences before asynchronous accesses: protocol_fences.c. Rules C3, B2 and R2, and
 // why A4 and X1 have nothing to prove: protocol_static.c.
 #include <string.h>
 
 #include "ir/protocol.h"
+#include "ir/protocol_walk.h"
 
-enum { CHANNELS_MAX = 16, BUFS_MAX = 8, STAGES_MAX = 64 };
-
-typedef struct ChanState {
-    Mem *chan;
-    int stages;
-    int64_t acquired, committed; // next positions of the producer
-    int64_t waited, released;    // next positions of the consumer
-    int filled[BUFS_MAX];        // copies into each buffer since acquire
-    int64_t bytes;               // that bulk copies bring to the slot
-    int64_t issue;               // the last one that reads the slot
-} ChanState;
-
-typedef struct Walk {
-    PassCtx *ctx;
-    Kernel *k;
-    int64_t *number; // by value id: what an i32 or index scalar is
-    bool *known;
-    ChanState chan[CHANNELS_MAX];
-    int nchan;
-    int trips;               // of loops whose length is not known
-    int64_t issued, retired; // of the role's mma.issue
-    bool roles; // inside: other roles run meanwhile, so only the order within one is known
-    bool failed;
-} Walk;
+enum { STAGES_MAX = 64, STEPS_MAX = 1 << 22 };
 
 void protocol_report(const PassCtx *ctx, const Kernel *k, const Op *op, const Mem *m,
                      const char *rule, const char *what) {
@@ -65,20 +46,20 @@ static void report(Walk *w, const Op *op, const char *rule, const char *what) {
     w->failed = true;
 }
 
-static ChanState *chan_state(Walk *w, Mem *chan) {
+ChanState *chan_state(Walk *w, Mem *chan) {
     for (int i = 0; i < w->nchan; i++)
         if (w->chan[i].chan == chan)
             return &w->chan[i];
-    if (w->nchan == CHANNELS_MAX)
-        return NULL;
     ChanState *c = &w->chan[w->nchan++];
-    *c = (ChanState){.chan = chan, .stages = (int)op_attr_int(chan->def, ATTR_stages)};
+    *c = (ChanState){.chan = chan,
+                     .stages = (int)op_attr_int(chan->def, ATTR_stages),
+                     .filled = ARENA_ARRAY(w->ctx->scratch, int64_t, (size_t)chan->nbufs + 1)};
     return c;
 }
 
 static ChanState *chan_of_buffer(Walk *w, const Mem *buf, int *index) {
     for (int i = 0; i < w->nchan; i++) {
-        for (int j = 0; j < w->chan[i].chan->nbufs && j < BUFS_MAX; j++) {
+        for (int j = 0; j < w->chan[i].chan->nbufs; j++) {
             if (w->chan[i].chan->bufs[j] == buf) {
                 *index = j;
                 return &w->chan[i];
@@ -91,10 +72,9 @@ static ChanState *chan_of_buffer(Walk *w, const Mem *buf, int *index) {
 // A ring that is declared in a loop starts again, all its fills read.
 static void chan_start(Walk *w, const Op *op) {
     ChanState *c = chan_state(w, op->def_mem);
-    if (c && c->acquired != c->released)
+    if (c->acquired != c->released)
         report(w, op, "C6", "starts again with fills that nothing has read");
-    if (c)
-        c->acquired = c->committed = c->waited = c->released = c->issue = 0;
+    c->acquired = c->committed = c->waited = c->released = c->issue = 0;
 }
 
 static bool position(Walk *w, const Op *op, const Value *v, int64_t *p) {
@@ -115,7 +95,7 @@ static bool is_mbarrier(const Mem *chan) {
 static void chan_op(Walk *w, const Op *op) {
     ChanState *c = chan_state(w, op->mem[0].mem);
     int64_t p = 0;
-    if (!c || !position(w, op, op->in[op->mem[0].pos], &p))
+    if (!position(w, op, op->in[op->mem[0].pos], &p))
         return;
     switch ((int)op->kind) {
     case OP_ACQUIRE:
@@ -124,13 +104,13 @@ static void chan_op(Walk *w, const Op *op) {
         else if (!w->roles && p >= c->stages && c->released < p - c->stages + 1)
             report(w, op, "R1", "the slot is refilled before it was released");
         c->acquired = p + 1;
-        memset(c->filled, 0, sizeof c->filled);
+        memset(c->filled, 0, c->chan->nbufs * sizeof *c->filled);
         c->bytes = 0;
         break;
     case OP_COMMIT:
         if (p != c->committed || p + 1 != c->acquired)
             report(w, op, "C1", "the commit does not belong to the last acquire");
-        for (int i = 0; i < c->chan->nbufs && i < BUFS_MAX; i++)
+        for (int i = 0; i < c->chan->nbufs; i++)
             if (c->filled[i] != 1)
                 report(w, op, "C2", "a buffer of the slot is not filled exactly once");
         if (is_mbarrier(c->chan) && c->bytes != op_attr_int(c->chan->def, ATTR_tx))
@@ -189,12 +169,12 @@ static void read_op(Walk *w, const Op *op, const MemRef *from) {
         c->issue = w->issued;
 }
 
-static void set_number(Walk *w, const Value *v, bool known, int64_t n) {
-    w->known[v->id] = known;
+void set_number(Walk *w, const Value *v, bool known, int64_t n) {
+    w->known[v->id] = known && w->matters[v->id];
     w->number[v->id] = n;
 }
 
-static bool get_number(const Walk *w, const Value *v, int64_t *n) {
+bool get_number(const Walk *w, const Value *v, int64_t *n) {
     bool is_const = v->kind == VALUE_CONST && !dtype_is_float(v->type.dtype);
     *n = is_const ? v->u.i : w->number[v->id];
     return is_const || w->known[v->id];
@@ -222,22 +202,8 @@ static int loop_trips(const Walk *w, const Op *op) {
     return n > 2 * STAGES_MAX ? w->trips : (int)n;
 }
 
-static void find_channel_op(void *user, Op *op) {
-    bool reads = false;
-    for (int i = 0; op->kind == OP_GET && i < op->nmem; i++)
-        reads |= op->mem[i].pos >= 0;
-    *(bool *)user |= reads || op->kind == OP_CHAN || op->kind == OP_ACQUIRE ||
-                     op->kind == OP_COMMIT || op->kind == OP_WAIT || op->kind == OP_RELEASE ||
-                     op->kind == OP_COPY || op->kind == OP_MMA_ISSUE || op->kind == OP_MMA_WAIT ||
-                     op->kind == OP_ROLES;
-}
-
 // A loop without ops of channels is not walked: of its results those are known that it hands on.
-static bool walk_quiet_loop(Walk *w, const Op *op) {
-    bool has_channel_op = false;
-    ir_walk(op->region[0], find_channel_op, &has_channel_op);
-    if (has_channel_op)
-        return false;
+static void walk_quiet_loop(Walk *w, const Op *op) {
     const Op *y = region_yield(op->region[0]);
     int64_t n = 0;
     for (int i = 0; i < op->ncarry; i++) {
@@ -245,13 +211,9 @@ static bool walk_quiet_loop(Walk *w, const Op *op) {
             y && y->in[i] == op_carry_arg(op, i) && get_number(w, op_carry_init(op, i), &n);
         set_number(w, op->res[i], known, n);
     }
-    return true;
 }
 
-static void walk_loop(Walk *w, const Op *op) {
-    if (walk_quiet_loop(w, op))
-        return;
-    const Region *body = op->region[0];
+static void walk_iterations(Walk *w, const Op *op) {
     int64_t n;
     for (int i = 0; i < op->ncarry; i++) {
         bool known = get_number(w, op_carry_init(op, i), &n);
@@ -259,7 +221,7 @@ static void walk_loop(Walk *w, const Op *op) {
     }
     int trips = loop_trips(w, op);
     for (int t = 0; t < trips && !w->failed; t++) {
-        walk_region(w, body);
+        walk_region(w, op->region[0]);
         take_yield(w, op);
         for (int i = 0; i < op->ncarry; i++)
             set_number(w, op_carry_arg(op, i), w->known[op->res[i]->id], w->number[op->res[i]->id]);
@@ -267,6 +229,19 @@ static void walk_loop(Walk *w, const Op *op) {
     for (int i = 0; i < op->ncarry; i++)
         set_number(w, op->res[i], w->known[op_carry_arg(op, i)->id],
                    w->number[op_carry_arg(op, i)->id]);
+}
+
+static void walk_loop(Walk *w, const Op *op) {
+    LoopWalk *l = loop_walk(w, op);
+    if (loop_is_quiet(l)) {
+        walk_quiet_loop(w, op);
+        return;
+    }
+    if (loop_is_known(w, l))
+        return;
+    walk_iterations(w, op);
+    if (!w->failed)
+        loop_remember(w, l);
 }
 
 // Each role alone; afterwards what was filled has been read.
@@ -279,13 +254,29 @@ static void walk_roles(Walk *w, const Op *op) {
             report(w, w->chan[i].chan->def, "C5", "the roles fill and read a different number");
 }
 
+static void walk_add(Walk *w, const Op *op) {
+    int64_t a = 0, b = 0;
+    bool known = op->res[0]->type.axes.n == 0 && get_number(w, op->in[0], &a) &&
+                 get_number(w, op->in[1], &b);
+    set_number(w, op->res[0], known, (int64_t)((uint64_t)a + (uint64_t)b));
+}
+
+// False: refused.
+static bool count_step(Walk *w, const Op *op) {
+    if (++w->steps <= STEPS_MAX)
+        return true;
+    diag_add(w->ctx->diags, DIAG_UNSUPPORTED, op->span,
+             "not supported: a ring that goes on through so many loops around each other (kernel "
+             "%s)",
+             w->k->name);
+    w->failed = true;
+    return false;
+}
+
 static void walk_op(Walk *w, const Op *op) {
-    int64_t a, b;
     switch ((int)op->kind) {
     case OP_ADD:
-        if (op->res[0]->type.axes.n == 0 && get_number(w, op->in[0], &a) &&
-            get_number(w, op->in[1], &b))
-            set_number(w, op->res[0], true, a + b);
+        walk_add(w, op);
         break;
     case OP_CHAN:
         chan_start(w, op);
@@ -329,7 +320,7 @@ static void walk_op(Walk *w, const Op *op) {
 }
 
 static void walk_region(Walk *w, const Region *r) {
-    for (const Op *op = r->first; op && !w->failed; op = op->next)
+    for (const Op *op = r->first; op && !w->failed && count_step(w, op); op = op->next)
         walk_op(w, op);
 }
 
@@ -338,6 +329,8 @@ static void walk_launch(void *user, Op *op) {
     if (op->kind != OP_LAUNCH || op->nregion == 0)
         return;
     static const int trips[] = {0, 1, 2, 3, 5, 11};
+    loops_start(w, op);
+    w->steps = 0;
     for (size_t i = 0; i < sizeof trips / sizeof *trips && !w->failed; i++) {
         w->trips = trips[i];
         w->nchan = 0;
@@ -351,6 +344,8 @@ static void walk_launch(void *user, Op *op) {
 bool pass_protocol(PassCtx *ctx, Kernel *k) {
     Walk w = {.ctx = ctx,
               .k = k,
+              .matters = ARENA_ARRAY(ctx->scratch, bool, (size_t)k->nvalue + 1),
+              .chan = ARENA_ARRAY(ctx->scratch, ChanState, (size_t)k->nmem + 1),
               .number = ARENA_ARRAY(ctx->scratch, int64_t, (size_t)k->nvalue + 1),
               .known = ARENA_ARRAY(ctx->scratch, bool, (size_t)k->nvalue + 1)};
     ir_walk(k->body, walk_launch, &w);

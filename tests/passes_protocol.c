@@ -163,3 +163,66 @@ Test(protocol, refuses_doubled_ops) {
     }
     teardown(&f);
 }
+
+// --- loops around loops ---
+
+// A ring of two slots in `deep` loops around each other; `body` is the innermost one's. Where
+// `goes_on`, the ring is declared outside of all and its position is carried through them.
+static const char *nested(Arena *a, int deep, bool goes_on, const char *body) {
+    static const char ring[] = "@b = buf.shared {stages = 2} : f32[m]#b\n"
+                               "@q = chan @b {mode = group, stages = 2}\n";
+    const char *text = arena_printf(
+        a,
+        "tir placed sm_80\nlayout #b = off(m:1, m:2)\n"
+        "kernel k(dim M, %%n: index, in @x: f32[%%M]) {\naxis m of M by 4\n"
+        "launch %%pid in 0..1 args(%%M, %%n; @x) {warps = 1, smem = 64} {\nwith m in 0..%%M {\n%s",
+        goes_on ? ring : "");
+    const char *position = "0:i32";
+    for (int i = 0; i < deep; i++) {
+        text = goes_on ? arena_printf(
+                             a, "%s%%r%d = for %%i%d in 0..%%n carry (%%p%d = %s : i32) : i32 {\n",
+                             text, i, i, i, position)
+                       : arena_printf(a, "%sfor %%i%d in 0..%%n {\n", text, i);
+        position = goes_on ? arena_printf(a, "%%p%d", i) : position;
+    }
+    text = arena_printf(a, "%s%s%%s = for %%i in 0..%%n carry (%%p = %s : i32) : i32 {\n%s}\n",
+                        text, goes_on ? "" : ring, position, body);
+    for (int i = deep; i-- > 0;)
+        text = goes_on ? arena_printf(a, "%syield %%%s\n}\n", text,
+                                      i + 1 < deep ? arena_printf(a, "r%d", i + 1) : "s")
+                       : arena_printf(a, "%s}\n", text);
+    return arena_printf(a, "%s}\n}\n}\n", text);
+}
+
+#define FILL "acquire @q(%p)\ncopy @x[m] to @b(%p) signal @q\ncommit @q(%p)\n"
+#define READ "wait @q(%p) {pending = 0}\n%v = get @b(%p) : f32[m]\nrelease @q(%p)\n"
+#define NEXT "%t = add %p, 1:i32 : i32\nyield %t\n"
+
+// Walking each loop in each iteration of those around it would take 11^100 times as long.
+Test(protocol, loops_around_loops) {
+    Fixture f = setup();
+    const char *error = prove(&f, nested(f.arena, 100, false, FILL READ NEXT));
+    cr_expect(!error, "%s", error);
+    error = prove(&f, nested(f.arena, 3, true, FILL READ NEXT));
+    cr_expect(!error, "%s", error);
+    error = prove(&f, nested(f.arena, 12, true, FILL READ NEXT));
+    cr_expect(error && strstr(error, "goes on through so many loops"), "%s", error);
+    teardown(&f);
+}
+
+// What goes wrong in a later iteration of an outer loop only is found behind many equal ones.
+Test(protocol, later_iterations_of_outer_loops) {
+    Fixture f = setup();
+    const char *error = prove(&f, nested(f.arena, 3, false, FILL NEXT));
+    cr_expect(error && strstr(error, "rule C6"), "%s", error);
+    static const char once[] = "for %j in 0..1 {\n" FILL "}\n" NEXT;
+    error = prove(&f, nested(f.arena, 40, false, once));
+    cr_expect(error && strstr(error, "protocol rule"), "%s", error);
+    // Each walk of the inner loop starts at 0 again, the ring does not.
+    char *text = replace(f.arena, nested(f.arena, 3, true, FILL READ NEXT),
+                         "carry (%p = %p2 : i32)", 0, "carry (%p = 0:i32 : i32)");
+    cr_assert(text);
+    error = prove(&f, text);
+    cr_expect(error && strstr(error, "rule C1"), "%s", error);
+    teardown(&f);
+}
