@@ -217,7 +217,11 @@ const Op *lower_region(Lower *l, const Region *region) {
     for (const Op *op = region->first; op; op = op->next) {
         if (op->kind == OP_YIELD)
             return op;
-        lower_op(l, op);
+        int run = lower_elementwise_run(l, op);
+        for (; run > 1; run--, op = op->next)
+            count_registers(l, op);
+        if (run == 0)
+            lower_op(l, op);
         count_registers(l, op);
         if (l->t->failed)
             return NULL;

@@ -107,6 +107,9 @@ typedef struct Operand {
 Operand operand_of(Lower *l, const Value *v, const Layout *full);
 Lane operand_lane(Lower *l, const Operand *o, uint32_t reg);
 void lower_elementwise(Lower *l, const Op *op);
+// Lowers `op` and the elementwise ops behind it part by part, where whole tiles between them would
+// not fit into registers; the number of ops, 0: none.
+int lower_elementwise_run(Lower *l, const Op *op);
 void lower_inside(Lower *l, const Op *op);
 // The function of a fold or scanfn for one register: x in front of y, op->nres values each.
 void lower_function(Lower *l, const Op *op, const Lane *x, const Lane *y, Lane *out);

@@ -152,34 +152,133 @@ static Lane function_lane(Lower *l, const Value *v) {
     return lower_lane(l, v, 0);
 }
 
-void lower_elementwise(Lower *l, const Op *op) {
-    Target *t = l->t;
-    Value *res = op->res[0];
-    unsigned flags = op_flags(l, op);
-    if (res->type.axes.n == 0) {
-        lower_scalar(l, op, flags);
-        return;
-    }
-    const Layout *layout = res->type.layout;
+// An op on tiles while its registers are made.
+typedef struct Elementwise {
+    const Op *op;
+    unsigned flags;
     Operand operand[3];
+    Tile *tile;
+} Elementwise;
+
+static Elementwise elementwise_begin(Lower *l, const Op *op) {
+    Elementwise e = {.op = op, .flags = op_flags(l, op)};
     for (int i = 0; i < op->nin && i < 3; i++)
-        operand[i] = operand_of(l, op->in[i], layout);
-    if (t->failed)
-        return;
-    Tile *tile = lower_result(l, res);
-    if (op->kind == OP_CAST) {
-        Lane *in = ARENA_ARRAY(l->arena, Lane, (size_t)tile->n);
-        for (int r = 0; r < tile->n; r++)
-            in[r] = operand_lane(l, &operand[0], (uint32_t)r);
-        t->ops->cast(t, op->in[0]->type.dtype, res->type.dtype, tile->n, in, (Lane *)tile->reg);
+        e.operand[i] = operand_of(l, op->in[i], op->res[0]->type.layout);
+    e.tile = lower_result(l, op->res[0]);
+    return e;
+}
+
+static void elementwise_registers(Lower *l, const Elementwise *e, int first, int end) {
+    Target *t = l->t;
+    const Op *op = e->op;
+    if (op->kind == OP_CAST && !t->failed) {
+        Lane *in = ARENA_ARRAY(l->arena, Lane, (size_t)(end - first));
+        for (int r = first; r < end; r++)
+            in[r - first] = operand_lane(l, &e->operand[0], (uint32_t)r);
+        t->ops->cast(t, op->in[0]->type.dtype, op->res[0]->type.dtype, end - first, in,
+                     (Lane *)e->tile->reg + first);
         return;
     }
-    for (int r = 0; r < tile->n && !t->failed; r++) {
+    for (int r = first; r < end && !t->failed; r++) {
         Lane x[3] = {{NULL}, {NULL}, {NULL}};
         for (int i = 0; i < op->nin && i < 3; i++)
-            x[i] = operand_lane(l, &operand[i], (uint32_t)r);
-        tile->reg[r] = element(l, op, flags, x).v;
+            x[i] = operand_lane(l, &e->operand[i], (uint32_t)r);
+        e->tile->reg[r] = element(l, op, e->flags, x).v;
     }
+}
+
+void lower_elementwise(Lower *l, const Op *op) {
+    if (op->res[0]->type.axes.n == 0) {
+        lower_scalar(l, op, op_flags(l, op));
+        return;
+    }
+    Elementwise e = elementwise_begin(l, op);
+    elementwise_registers(l, &e, 0, e.tile->n);
+}
+
+// --- several ops, part by part ---
+//
+// Op after op, what lies between two ops is a whole tile. Where the registers of a thread do not
+// hold that, the ops are lowered for some registers of their tiles after the other.
+
+enum { RUN_MOST = 64 };
+
+// Ops of one layout behind each other.
+static int run_length(const Op *op) {
+    const Layout *layout = op->res[0]->type.layout;
+    int n = 0;
+    while (op && n < RUN_MOST && op_has(op->kind, TRAIT_ELEMENTWISE) && op->nres == 1 &&
+           op->res[0]->type.axes.n > 0 && op->res[0]->type.layout == layout) {
+        op = op->next;
+        n++;
+    }
+    return n;
+}
+
+static int value_words(const Value *v) {
+    if (v->kind == VALUE_CONST || v->kind == VALUE_IOTA || v->type.axes.n == 0 ||
+        v->type.dtype == DT_BOOL)
+        return 0;
+    return type_registers(v->type) * (dtype_bits(v->type.dtype) > 32 ? 2 : 1);
+}
+
+// A value of a run: the ops that make it (-1: another one, before) and need it last (RUN_MOST: one
+// behind the run).
+typedef struct RunValue {
+    const Value *value;
+    int first, last;
+} RunValue;
+
+static RunValue *find_value(RunValue *list, int n, const Value *v) {
+    while (n-- > 0)
+        if (list[n].value == v)
+            return &list[n];
+    return NULL;
+}
+
+// Words that are live at once when the run is lowered op after op.
+static int run_words(const Op *const *run, int n) {
+    RunValue list[RUN_MOST * 4];
+    int nlist = 0, most = 0;
+    for (int i = 0; i < n; i++) {
+        for (int k = 0; k < run[i]->nin && k < 3; k++) {
+            RunValue *v = find_value(list, nlist, run[i]->in[k]);
+            if (!v)
+                *(v = &list[nlist++]) = (RunValue){.value = run[i]->in[k], .first = -1};
+            v->last = i;
+        }
+        list[nlist++] = (RunValue){.value = run[i]->res[0], .first = i, .last = RUN_MOST};
+    }
+    for (int i = 0; i < n; i++) {
+        int words = 0;
+        for (int k = 0; k < nlist; k++)
+            words += list[k].first <= i && list[k].last > i ? value_words(list[k].value) : 0;
+        most = words > most ? words : most;
+    }
+    return most;
+}
+
+int lower_elementwise_run(Lower *l, const Op *op) {
+    enum { PART = 16, WORDS_MOST = 255 };
+    const Op *run[RUN_MOST];
+    Elementwise e[RUN_MOST];
+    if (l->t->desc->family == TARGET_CPU || !op_has(op->kind, TRAIT_ELEMENTWISE) ||
+        op->res[0]->type.axes.n == 0)
+        return 0;
+    int n = run_length(op), registers = type_registers(op->res[0]->type);
+    for (int i = 0; i < n; i++)
+        run[i] = i ? run[i - 1]->next : op;
+    if (registers < 2 * PART || run_words(run, n) <= WORDS_MOST)
+        return 0;
+    for (int i = 0; i < n && !l->t->failed; i++)
+        e[i] = elementwise_begin(l, run[i]);
+    for (int first = 0; first < registers; first += PART)
+        for (int i = 0; i < n && !l->t->failed; i++) {
+            l->t->op = run[i];
+            elementwise_registers(l, &e[i], first,
+                                  first + PART < registers ? first + PART : registers);
+        }
+    return n;
 }
 
 // Its values are Lanes while it is inlined: their tiles are overwritten each time.

@@ -132,14 +132,11 @@ void shared_read(Lower *l, DType dtype, const Mem *mem, const Layout *regs, cons
     }
 }
 
-void shared_write(Lower *l, DType dtype, const Mem *mem, const Layout *regs, const Layout *buffer,
-                  Uni base, const LLVMValueRef *in) {
-    SharedPlan p;
-    if (!shared_plan(l, dtype, mem, regs, buffer, &p))
-        return;
-    Lane active = lower_active(l, regs);
-    uint32_t n = layout_registers(regs);
-    for (uint32_t r = 0; r < n; r++) {
+// Of registers first .. end - 1, which are whole vectors.
+static void write_part(Lower *l, const SharedPlan *plan, Lane active, Uni base, uint32_t first,
+                       uint32_t end, const LLVMValueRef *in) {
+    SharedPlan p = *plan;
+    for (uint32_t r = first; r < end; r++) {
         if (!plan_is_base(&p, r))
             continue;
         Lane give[16];
@@ -147,6 +144,13 @@ void shared_write(Lower *l, DType dtype, const Mem *mem, const Layout *regs, con
             give[i].v = in[plan_element(&p, r, i)];
         l->t->ops->store_shared(l->t, &p.access, shared_at(l, &p.map, base, r), active, give);
     }
+}
+
+void shared_write(Lower *l, DType dtype, const Mem *mem, const Layout *regs, const Layout *buffer,
+                  Uni base, const LLVMValueRef *in) {
+    SharedPlan p;
+    if (shared_plan(l, dtype, mem, regs, buffer, &p))
+        write_part(l, &p, lower_active(l, regs), base, 0, layout_registers(regs), in);
 }
 
 // --- buffers ---
@@ -311,14 +315,24 @@ static const Layout *copy_layout(Lower *l, const Layout *buffer, int bytes) {
     return layout_intern(l->layouts, &d);
 }
 
+// Some registers at a time: enough loads for their latency, few enough to leave registers for
+// others.
 static void copy_plain(Lower *l, const Op *op, TileAccess *a, const Layout *regs,
                        const Layout *buffer, Uni base) {
     Target *t = l->t;
-    uint32_t n = layout_registers(regs);
+    enum { PART = 16 };
+    uint32_t n = layout_registers(regs), written = 0;
     LLVMValueRef *reg = ARENA_ARRAY(l->arena, LLVMValueRef, n);
     Access access = access_plain(l, a, 1 << a->vector_log2, op);
     Lane active = lower_active(l, regs);
+    SharedPlan plan;
     for (uint32_t r = 0; r < n; r++) {
+        if (r == written + PART) {
+            if (r == PART && !shared_plan(l, a->mem->dtype, op->mem[1].mem, regs, buffer, &plan))
+                return;
+            write_part(l, &plan, active, base, written, r, reg);
+            written = r;
+        }
         if (!access_is_base(a, r))
             continue;
         Lane got[64];
@@ -327,7 +341,10 @@ static void copy_plain(Lower *l, const Op *op, TileAccess *a, const Layout *regs
         for (uint32_t i = 0; i < (uint32_t)access.width; i++)
             reg[access_element(a, r, i)] = got[i].v;
     }
-    shared_write(l, a->mem->dtype, op->mem[1].mem, regs, buffer, base, reg);
+    if (written == 0)
+        shared_write(l, a->mem->dtype, op->mem[1].mem, regs, buffer, base, reg);
+    else
+        write_part(l, &plan, active, base, written, n, reg);
 }
 
 // cp.async wants 4 to 16 bytes at consecutive offsets.

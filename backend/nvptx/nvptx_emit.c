@@ -126,8 +126,24 @@ static const char *pipeline(int level) {
         return "";
     if (level >= 3)
         return "default<O3>";
-    return "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,gvn,"
-           "loop-mssa(licm),dce),globaldce";
+    return "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,gvn),globaldce";
+}
+
+static bool passes_ok(Target *t, LLVMErrorRef error) {
+    if (!error)
+        return true;
+    char *message = LLVMGetErrorMessage(error);
+    target_fail(t, "LLVM: %s", message);
+    LLVMDisposeErrorMessage(message);
+    return false;
+}
+
+// What does not change in a loop leaves it, where registers are left for that.
+static bool hoist(Target *t, LLVMValueRef f, LLVMPassBuilderOptionsRef options) {
+    Arena *arena = arena_new("registers of a function");
+    const char *passes = pressure_hoists(arena, f) ? "loop-mssa(licm),dce" : "dce";
+    arena_free(arena);
+    return passes_ok(t, LLVMRunPassesOnFunction(f, passes, nvptx_of(t)->machine, options));
 }
 
 static bool run_passes(Target *t) {
@@ -135,14 +151,14 @@ static bool run_passes(Target *t) {
     if (!*passes)
         return true;
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
-    LLVMErrorRef error = LLVMRunPasses(t->module, passes, nvptx_of(t)->machine, options);
+    bool ok = passes_ok(t, LLVMRunPasses(t->module, passes, nvptx_of(t)->machine, options));
+    bool own = t->options->opt_level < 3;
+    for (LLVMValueRef f = LLVMGetFirstFunction(t->module); f && ok && own;
+         f = LLVMGetNextFunction(f))
+        if (!LLVMIsDeclaration(f))
+            ok = hoist(t, f, options);
     LLVMDisposePassBuilderOptions(options);
-    if (!error)
-        return true;
-    char *message = LLVMGetErrorMessage(error);
-    target_fail(t, "LLVM: %s", message);
-    LLVMDisposeErrorMessage(message);
-    return false;
+    return ok;
 }
 
 static void give_text(Target *t, BackendOutput *out, const char *data, size_t len) {

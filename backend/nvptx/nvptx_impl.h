@@ -54,6 +54,10 @@ void nvptx_cp_wait(Target *t, int pending);
 void nvptx_stmatrix(Target *t, const Access *a, int count, bool trans, Shared p, const Lane *in);
 V nvptx_shared_pointer(Target *t, Shared p, bool with_imm); // address space 3
 
+// --- nvptx_pressure.c ---
+// Whether a thread has registers for what its loops compute again in every step.
+bool pressure_hoists(Arena *arena, LLVMValueRef f);
+
 // --- nvptx_warp.c ---
 Lane nvptx_shuffle_xor(Target *t, DType dtype, Lane x, uint32_t mask);
 Lane nvptx_shuffle_idx(Target *t, DType dtype, Lane x, Lane source);
