@@ -346,7 +346,10 @@ static bool jobs_merge_diags(const Jobs *jobs, Diags *diags) {
         const Diags *from = jobs->job[i].diags;
         for (uint32_t d = 0; d < diags_count(from); d++) {
             const Diag *diag = diags_at(from, d);
-            diag_add(diags, diag_id(diag), diag_span(diag), "%s", diag_message(diag));
+            bool told = diag_severity(diag) == DIAG_SEVERITY_PERF &&
+                        diags_has(diags, diag_id(diag), diag_span(diag), diag_noted(diag));
+            if (!told)
+                diag_copy(diags, diag);
         }
         ok = ok && jobs->job[i].ok;
     }

@@ -140,13 +140,19 @@ enum { AXES_OF_NOTE = 2 };
 
 static void remark_kept(PassCtx *ctx, const Kernel *k, const Value *v, const char *why) {
     const char *axes = remark_axes(ctx, k, v->type.axes);
-    const char *name = v->name ? arena_printf(ctx->scratch, "`%s`", v->name) : "this value";
+    const char *given = remark_name(ctx->scratch, v->name);
+    const char *name = given ? arena_printf(ctx->scratch, "`%s`", given) : "this value";
     const char *text = arena_printf(ctx->scratch, "%s%s%s%s: %s", dtype_name(v->type.dtype),
                                     *axes ? "[" : "", axes, *axes ? "]" : "", why);
     remark(ctx, DIAG_KEPT, v->def->span, "%s is kept in memory as %s", name, text);
     if (v->type.axes.n >= AXES_OF_NOTE && !ctx->options->no_fuse && !ctx->options->explain)
-        perf_note(ctx, k, DIAG_THROUGH_MEMORY, v->def->span, NULL,
-                  "%s goes from launch to launch through memory, as %s", name, text);
+        perf_note(
+            ctx, k, DIAG_THROUGH_MEMORY, v->def->span,
+            v->type.dtype == DT_F32 || v->type.dtype == DT_F64
+                ? "a narrower type halves what is moved (`... as f16`); a `parallel` written by "
+                  "hand, whose programs hold their rows, moves nothing"
+                : "a `parallel` written by hand, whose programs hold their rows, moves nothing",
+            "%s goes from launch to launch through memory, as %s", name, text);
 }
 
 bool fuse_keep_value(PassCtx *ctx, Kernel *k, Value *v, const char *why) {

@@ -445,6 +445,8 @@ Kernel *ir_find_kernel(const Module *m, const char *name);
 // "softmax.f16" of the variant "softmax.f16.v0".
 Str kernel_base_name(const Kernel *k);
 bool kernel_is_most_special(const Kernel *k); // before variants, or the first of them
+// "k" of "k.1", the second value or axis of the kernel that the source calls k.
+const char *written_name(Arena *arena, const char *name);
 // Names a layout of the kernel in the text (`#acc`); without it layouts print as #l0, #l1...
 void ir_layout_name(Kernel *k, const Layout *layout, const char *name);
 

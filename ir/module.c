@@ -120,6 +120,14 @@ bool kernel_is_most_special(const Kernel *k) {
     return !suffix || strcmp(suffix, ".v0") == 0;
 }
 
+const char *written_name(Arena *arena, const char *name) {
+    const char *dot = strrchr(name, '.');
+    bool numbered = dot && dot != name && dot[1] != 0;
+    for (const char *p = numbered ? dot + 1 : ""; *p; p++)
+        numbered &= isdigit((unsigned char)*p) != 0;
+    return numbered ? arena_strndup(arena, name, (size_t)(dot - name)) : name;
+}
+
 // --- modules and kernels ---
 
 Module *ir_module_new(Arena *arena, Interner *interner, Str target) {

@@ -247,14 +247,6 @@ const ScheduleEntry *schedule_find(const PassCtx *ctx, const Kernel *k, const ch
     return NULL;
 }
 
-const char *written_name(Arena *arena, const char *name) {
-    const char *dot = strrchr(name, '.');
-    bool numbered = dot && dot != name && dot[1] != 0;
-    for (const char *p = numbered ? dot + 1 : ""; *p; p++)
-        numbered &= isdigit((unsigned char)*p) != 0;
-    return numbered ? arena_strndup(arena, name, (size_t)(dot - name)) : name;
-}
-
 const ScheduleEntry *schedule_find_axis(const PassCtx *ctx, const Kernel *k, const Axis *axis) {
     for (const Axis *a = axis; a; a = a->of) {
         const ScheduleEntry *e = schedule_find(ctx, k, written_name(ctx->scratch, a->name), NULL);

@@ -63,8 +63,6 @@ uint32_t pow2_floor(uint64_t n); // n at least 1
 const ScheduleEntry *schedule_find(const PassCtx *ctx, const Kernel *k, const char *name,
                                    const char *of);
 const ScheduleEntry *schedule_find_axis(const PassCtx *ctx, const Kernel *k, const Axis *axis);
-// "k" of "k.1", the second value or axis of the kernel that the source calls k.
-const char *written_name(Arena *arena, const char *name);
 
 // The value of a `take` of an axis itself along that axis: the index, where it lies in the window.
 // NULL: it takes from something else.

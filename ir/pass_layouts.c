@@ -189,7 +189,8 @@ static DotLayouts dot_layouts(Assign *as, const Op *dot) {
             return l;
     }
     if (dot_unit(as->ctx->target, dot, ANY_K, &unit))
-        perf_note(as->ctx, as->k, DIAG_NO_MATRIX_UNIT, dot->span, NULL,
+        perf_note(as->ctx, as->k, DIAG_NO_MATRIX_UNIT, dot->span,
+                  "make its tiles larger: in the `schedule`, or in `tiles(...)`",
                   "this product does not use the matrix unit: its tile of %u x %u x %u is smaller "
                   "than the unit's",
                   m, n, k);

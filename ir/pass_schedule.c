@@ -190,10 +190,14 @@ static void note_unit(PassCtx *ctx, const Kernel *k, const Op *dot) {
     DotUnit unit;
     if (ctx->target->units == 0 || dot_unit(ctx->target, dot, ANY_K, &unit))
         return;
-    perf_note(ctx, k, DIAG_NO_MATRIX_UNIT, dot->span, NULL,
-              "this product of %s and %s does not use the matrix unit of %s",
-              dtype_name(dot->in[0]->type.dtype), dtype_name(dot->in[1]->type.dtype),
-              ctx->target->name);
+    DType type = dot->in[0]->type.dtype;
+    perf_note(ctx, k, DIAG_NO_MATRIX_UNIT, dot->span,
+              type == DT_F32
+                  ? "convert the operands, `... as f16`, or write `precision = tf32` as the "
+                    "last argument"
+                  : "convert the operands: `... as f16`",
+              "this product of %s and %s does not use the matrix unit of %s", dtype_name(type),
+              dtype_name(dot->in[1]->type.dtype), ctx->target->name);
 }
 
 static void dot_set_sizes(void *user, Op *op) {

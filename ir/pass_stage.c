@@ -66,6 +66,24 @@ static const char *why_plain(const PassCtx *ctx, const Kernel *k, const Op *load
     return NULL;
 }
 
+// What the text could say instead.
+static const char *remedy_plain(const PassCtx *ctx, const Kernel *k, const Op *load) {
+    const Mem *t = load->mem[0].mem;
+    uint32_t piece = PIECE_BYTES * 8 / dtype_bits(t->dtype);
+    bool aligned = t->inner >= 0 && t->align >= PIECE_BYTES && t->sdiv % piece == 0;
+    const Value *v = aligned ? load->in[load->mem[0].first + t->inner] : NULL;
+    if (v && v->kind == VALUE_IOTA)
+        return arena_printf(ctx->scratch, "make the tile of `%s` a multiple of %u",
+                            written_axis(ctx->scratch, k->axis[v->axis->id]), (unsigned)piece);
+    if (v)
+        return "index the contiguous dim by an axis alone";
+    if (t->kind != MEM_TEMP)
+        return NULL;
+    return arena_printf(ctx->scratch,
+                        "make its last axis a number that %u divides, `axis k in 128;`",
+                        (unsigned)piece);
+}
+
 static bool load_is_async(const PassCtx *ctx, const Kernel *k, const Op *load) {
     return !why_plain(ctx, k, load);
 }
@@ -146,7 +164,7 @@ static void remark_staged(const Staging *s, int stages, const Op *slow) {
                stages == 1 ? "" : "s", slow ? ": " : "", why);
     }
     if (slow && ctx->target->has_cp_async)
-        perf_note(ctx, s->k, DIAG_PLAIN_COPY, slow->span, NULL,
+        perf_note(ctx, s->k, DIAG_PLAIN_COPY, slow->span, remedy_plain(ctx, s->k, slow),
                   "%s is not copied ahead for the product: %s", remark_mem(ctx, slow->mem[0].mem),
                   why_plain(ctx, s->k, slow));
 }

@@ -495,12 +495,14 @@ static bool region_stream(Stream *s) {
 
 static void note_streamed(PassCtx *ctx, const Kernel *k, const Op *par, const Stream *s) {
     remark(ctx, DIAG_WHOLE_AXIS, par->span, "%s: %s is streamed, %u at a time", k->name,
-           s->whole->name, (unsigned)s->tile);
+           written_axis(ctx->scratch, s->whole), (unsigned)s->tile);
     // On the CPU streaming is as good.
     if (ctx->target->family != TARGET_CPU && s->passes > 1)
-        perf_note(ctx, k, DIAG_STREAMED, par->span, NULL,
-                  "%s does not fit in a program: it is read in %d passes", s->whole->name,
-                  s->passes);
+        perf_note(ctx, k, DIAG_STREAMED, par->span,
+                  "reductions that need each other's results take a pass each; one `reduce` with a "
+                  "fn of tuples takes one",
+                  "%s does not fit in a program: it is read in %d passes",
+                  written_axis(ctx->scratch, s->whole), s->passes);
 }
 
 // Each run of ops between two that use the axis in their regions, and these regions.

@@ -18,14 +18,35 @@ void remark(PassCtx *ctx, DiagId id, Span span, const char *format, ...) {
 
 void perf_note(PassCtx *ctx, const Kernel *k, DiagId id, Span span, const char *hint,
                const char *format, ...) {
-    if (!kernel_is_most_special(k) || span_is_none(span))
+    if (!kernel_is_most_special(k) || span_is_none(span) || perf_is_told(ctx->diags, id, k, span))
         return;
     va_list args;
     va_start(args, format);
     Diag *d = diag_vadd(ctx->diags, id, span, format, args);
     va_end(args);
+    perf_place(ctx->diags, d, k, span, ctx->target->name);
     if (hint)
         diag_hint(ctx->diags, d, "%s", hint);
+}
+
+// --- names ---
+
+// Whether an op's results are called that where the source has no name for them.
+static bool is_op_name(const char *name) {
+    for (int kind = 0; kind < OP_COUNT; kind++) {
+        const OpInfo *row = op_info((OpKind)kind);
+        if (!strcmp(row->text, name))
+            return true;
+        for (int i = 0; row->kinds && row->kinds[i]; i++)
+            if (!strcmp(row->kinds[i], name))
+                return true;
+    }
+    return !strcmp(name, "kept");
+}
+
+const char *remark_name(Arena *scratch, const char *name) {
+    const char *base = name ? written_name(scratch, name) : NULL;
+    return base && *base && !is_op_name(base) ? base : NULL;
 }
 
 const char *remark_join(PassCtx *ctx, const char *text, const char *item) {
@@ -35,7 +56,7 @@ const char *remark_join(PassCtx *ctx, const char *text, const char *item) {
 const char *remark_axes(PassCtx *ctx, const Kernel *k, AxisSet axes) {
     const char *text = "";
     for (int i = 0; i < axes.n; i++)
-        text = remark_join(ctx, text, k->axis[axes.id[i]]->name);
+        text = remark_join(ctx, text, written_axis(ctx->scratch, k->axis[axes.id[i]]));
     return text;
 }
 
@@ -51,6 +72,8 @@ const char *remark_sizes(PassCtx *ctx, const Kernel *k, AxisSet axes) {
 }
 
 const char *remark_mem(PassCtx *ctx, const Mem *m) {
-    return arena_printf(ctx->scratch, "%s`%s`", m->kind == MEM_TEMP ? "the temporary " : "",
-                        m->name);
+    const char *name = m->kind == MEM_TEMP ? remark_name(ctx->scratch, m->name) : m->name;
+    if (!name)
+        return "a temporary of the compiler";
+    return arena_printf(ctx->scratch, "%s`%s`", m->kind == MEM_TEMP ? "the temporary " : "", name);
 }

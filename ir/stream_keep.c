@@ -145,10 +145,13 @@ static uint32_t scratch_new(Keep *s, const Value *v, Span span) {
     Mem *mem = ir_temp(&b, v->name ? v->name : "kept", v->type.dtype, rank, dims);
     Type type = v->type;
     vec_push(s->ctx->scratch, &s->scratch, ((Scratch){.mem = mem, .type = type}));
-    perf_note(s->ctx, s->k, DIAG_STREAMED, span, NULL,
+    const char *name = remark_name(s->ctx->scratch, v->name);
+    perf_note(s->ctx, s->k, DIAG_STREAMED, span,
+              "shorten what a program handles of the axis, or compute the value where it is used",
               "%s%s%s along %s does not fit in a program and is used again: it is kept in scratch "
               "memory",
-              v->name ? "`" : "", v->name ? v->name : "a value", v->name ? "`" : "", s->axis->name);
+              name ? "`" : "", name ? name : "a value", name ? "`" : "",
+              written_axis(s->ctx->scratch, s->axis));
     return s->scratch.len;
 }
 

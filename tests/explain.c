@@ -105,26 +105,30 @@ Test(explain, statements) {
         "    z = x * 2;\n"
         "    u = x * 3;\n"
         "}\n";
-    check(text, (FuseOptions){.explain = true, .stop_after = "fuse"},
-          "k.fk:2:5: note[fused]: not in the launch of the statement before: its grid is another "
-          "one\n"
-          "k.fk:2:5: note[fused]: `y` has a launch of its own, its grid is M, N\n"
-          "k.fk:2:16: note[kept]: `cast` is kept in memory as f16[M, F]: the loop of the product "
-          "that uses it would compute it again\n"
-          "k.fk:2:16: note[fused]: the temporary `cast` has a launch of its own, its grid is M, F\n"
-          "k.fk:3:5: note[fused]: not in the launch of the statement before: its grid is another "
-          "one\n"
-          "k.fk:4:5: note[fused]: 2 statements share this launch: `z`, `u`; its grid is M, K\n");
-    check(text, (FuseOptions){.explain = true, .no_fuse = true, .stop_after = "fuse"},
-          "k.fk:2:5: note[fused]: not in the launch of the statement before: --no-fuse\n"
-          "k.fk:2:5: note[fused]: `y` has a launch of its own, its grid is M, N\n"
-          "k.fk:2:16: note[kept]: `cast` is kept in memory as f16[M, F]: the loop of the product "
-          "that uses it would compute it again\n"
-          "k.fk:2:16: note[fused]: the temporary `cast` has a launch of its own, its grid is M, F\n"
-          "k.fk:3:5: note[fused]: not in the launch of the statement before: --no-fuse\n"
-          "k.fk:3:5: note[fused]: `z` has a launch of its own, its grid is M, K\n"
-          "k.fk:4:5: note[fused]: not in the launch of the statement before: --no-fuse\n"
-          "k.fk:4:5: note[fused]: `u` has a launch of its own, its grid is M, K\n");
+    check(
+        text, (FuseOptions){.explain = true, .stop_after = "fuse"},
+        "k.fk:2:5: note[fused]: not in the launch of the statement before: its grid is another "
+        "one\n"
+        "k.fk:2:5: note[fused]: `y` has a launch of its own, its grid is M, N\n"
+        "k.fk:2:16: note[kept]: this value is kept in memory as f16[M, F]: the loop of the product "
+        "that uses it would compute it again\n"
+        "k.fk:2:16: note[fused]: a temporary of the compiler has a launch of its own, its grid is "
+        "M, F\n"
+        "k.fk:3:5: note[fused]: not in the launch of the statement before: its grid is another "
+        "one\n"
+        "k.fk:4:5: note[fused]: 2 statements share this launch: `z`, `u`; its grid is M, K\n");
+    check(
+        text, (FuseOptions){.explain = true, .no_fuse = true, .stop_after = "fuse"},
+        "k.fk:2:5: note[fused]: not in the launch of the statement before: --no-fuse\n"
+        "k.fk:2:5: note[fused]: `y` has a launch of its own, its grid is M, N\n"
+        "k.fk:2:16: note[kept]: this value is kept in memory as f16[M, F]: the loop of the product "
+        "that uses it would compute it again\n"
+        "k.fk:2:16: note[fused]: a temporary of the compiler has a launch of its own, its grid is "
+        "M, F\n"
+        "k.fk:3:5: note[fused]: not in the launch of the statement before: --no-fuse\n"
+        "k.fk:3:5: note[fused]: `z` has a launch of its own, its grid is M, K\n"
+        "k.fk:4:5: note[fused]: not in the launch of the statement before: --no-fuse\n"
+        "k.fk:4:5: note[fused]: `u` has a launch of its own, its grid is M, K\n");
 }
 
 // A norm beside the store of its operand; a sum of columns beside it is apart.
@@ -144,7 +148,10 @@ Test(explain, one_grid_of_two) {
 Test(explain, performance_notes) {
     check(gelu, (FuseOptions){.defines = single},
           "k.fk:4:14: perf[no-matrix-unit]: this product of f32 and f32 does not use the matrix "
-          "unit of sm_80\n");
+          "unit of sm_80\n"
+          "note: in `linear_gelu.f32.v0` for sm_80\n"
+          "hint: convert the operands, `... as f16`, or write `precision = tf32` as the last "
+          "argument\n");
     check(gelu, (FuseOptions){.defines = single, .no_perf_notes = true}, "");
     check(gelu, (FuseOptions){.defines = single, .target = "cpu"}, "");
     // Once, for the kernel's most special variant, though two of them stream.
@@ -154,7 +161,10 @@ Test(explain, performance_notes) {
           "    y[m, n] = softmax[n](x[m, n]);\n"
           "}\n",
           (FuseOptions){0},
-          "k.fk:4:5: perf[streamed]: n does not fit in a program: it is read in 3 passes\n");
+          "k.fk:4:5: perf[streamed]: n does not fit in a program: it is read in 3 passes\n"
+          "note: in `s.v0` for sm_80\n"
+          "hint: reductions that need each other's results take a pass each; one `reduce` with a "
+          "fn of tuples takes one\n");
     check("kernel k(x: f16[M, K], w: f16[N, K]) -> (y: f32[M, N]) {\n"
           "    parallel m in tiles(M, 8), n in tiles(N) {\n"
           "        var acc: f32[m, n] = 0;\n"
@@ -165,8 +175,12 @@ Test(explain, performance_notes) {
           (FuseOptions){.stop_after = "layouts"},
           "k.fk:4:32: perf[no-matrix-unit]: this product does not use the matrix unit: its tile of "
           "8 x 128 x 4 is smaller than the unit's\n"
+          "note: in `k.v0` for sm_80\n"
+          "hint: make its tiles larger: in the `schedule`, or in `tiles(...)`\n"
           "k.fk:4:55: perf[plain-copy]: `w` is not copied ahead for the product: the tile is "
-          "narrower than 16 bytes along its contiguous dim\n");
+          "narrower than 16 bytes along its contiguous dim\n"
+          "note: in `k.v0` for sm_80\n"
+          "hint: make the tile of `k` a multiple of 8\n");
 }
 
 Test(explain, notes_of_accesses) {
@@ -177,7 +191,9 @@ Test(explain, notes_of_accesses) {
           "}\n",
           (FuseOptions){.emit = FUSE_EMIT_LLVM},
           "k.fk:3:5: perf[narrow-access]: `y` is written in pieces of 8 bytes along M, where it is "
-          "contiguous: the tile lies along another axis than `m.1`\n");
+          "contiguous: the tile lies along another axis than `m`\n"
+          "note: in `k.v0` for sm_80\n"
+          "hint: of a transposition one side is narrow; else let the axes of both sides agree\n");
     check("kernel k(x: f16[M, N], p: i32[N]) -> (y: f16[M, N]) {\n"
           "    axis n in N;\n"
           "    y[:, n] = x[:, p[n]] + x[:, N - 1 - n];\n"
@@ -185,8 +201,12 @@ Test(explain, notes_of_accesses) {
           (FuseOptions){.emit = FUSE_EMIT_LLVM},
           "k.fk:3:15: perf[narrow-access]: `x` is read in pieces of 2 bytes along N, where it is "
           "contiguous: its index there is no sum of axes\n"
+          "note: in `k.v0` for sm_80\n"
+          "hint: lay the tensor out so that a gathered dim is not the contiguous one\n"
           "k.fk:3:28: perf[narrow-access]: `x` is read in pieces of 2 bytes along N, where it is "
-          "contiguous: its index takes steps there\n");
+          "contiguous: its index takes steps there\n"
+          "note: in `k.v0` for sm_80\n"
+          "hint: read whole rows and pick from the value: `let v = x[..., i]; v[i = 2*j]`\n");
     // Narrow rows that follow each other, gathered rows and vectors are not.
     check("kernel k(x: f16[M, 4], t: f16[V, N], p: i32[M], b: f32[N]) -> (y: f16[M, 4], z: f16[M, "
           "N]) {\n"
@@ -203,8 +223,21 @@ Test(explain, notes_of_exchanges) {
           "    y = dot[N](s as f16, w);\n"
           "}\n",
           (FuseOptions){.stop_after = "fuse"},
-          "k.fk:3:16: perf[through-memory]: `cast.2` goes from launch to launch through memory, as "
-          "f16[M, N]: the loop of the product that uses it would compute it again\n");
+          "k.fk:3:16: perf[through-memory]: this value goes from launch to launch through memory, "
+          "as f16[M, N]: the loop of the product that uses it would compute it again\n"
+          "note: in `k` for sm_80\n"
+          "hint: a `parallel` written by hand, whose programs hold their rows, moves nothing\n");
+    // In a function of the library: the kernel has its place, too.
+    check("import std.nn;\n"
+          "kernel a(x: f16[M, K], w: f16[K, N], v: f16[N, L]) -> (y: f16[M, L]) {\n"
+          "    y = dot[N](relu(dot[K](x, w)), v * 1.0);\n"
+          "}\n",
+          (FuseOptions){.stop_after = "fuse"},
+          "<std.nn>:5:14: perf[through-memory]: this value goes from launch to launch through "
+          "memory, as f32[M, N]: the loop of the product that uses it would compute it again\n"
+          "k.fk:2:1: note: in `a` for sm_80\n"
+          "hint: a narrower type halves what is moved (`... as f16`); a `parallel` written by "
+          "hand, whose programs hold their rows, moves nothing\n");
     // 32 rows are two warps' rows: the others share them, column by column.
     check("kernel k(q: f16[S, 64], x: f16[L, 64], v: f16[L, 128]) -> (o: f32[S, 128]) schedule { i "
           "= 32; } {\n"
@@ -220,7 +253,10 @@ Test(explain, notes_of_exchanges) {
           "}\n",
           (FuseOptions){.emit = FUSE_EMIT_LLVM},
           "k.fk:7:19: perf[layout-conversion]: each pass of the loop moves this tile through "
-          "shared memory: what follows needs its elements in other threads\n");
+          "shared memory: what follows needs its elements in other threads\n"
+          "note: in `k.v0` for sm_80\n"
+          "hint: tiles with 16 rows for each warp, by fewer `warps` or more rows, keep rows in a "
+          "warp\n");
 }
 
 static void check_refused(const char *define, const char *target, const char *expect) {

@@ -174,6 +174,27 @@ void diag_hint(Diags *diags, Diag *diag, const char *format, ...) {
     vec_push(diags->arena, &diag->hints, hint);
 }
 
+void diag_copy(Diags *diags, const Diag *diag) {
+    Diag *copy = diag_add(diags, diag->id, diag->span, "%s", diag->message);
+    for (uint32_t i = 0; i < diag->notes.len; i++)
+        diag_note(diags, copy, diag->notes.data[i].span, "%s", diag->notes.data[i].text);
+    for (uint32_t i = 0; i < diag->hints.len; i++)
+        diag_hint(diags, copy, "%s", diag->hints.data[i].text);
+}
+
+Span diag_noted(const Diag *diag) {
+    return diag->notes.len > 0 ? diag->notes.data[0].span : (Span){0};
+}
+
+bool diags_has(const Diags *diags, DiagId id, Span span, Span noted) {
+    for (uint32_t i = 0; i < diags->list.len; i++) {
+        const Diag *d = diags->list.data[i];
+        if (d->id == id && d->span.begin == span.begin && diag_noted(d).begin == noted.begin)
+            return true;
+    }
+    return false;
+}
+
 uint32_t diags_error_count(const Diags *diags) {
     return diags->errors;
 }

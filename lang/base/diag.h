@@ -75,6 +75,9 @@ void diag_note(Diags *diags, Diag *diag, Span span, const char *format, ...)
 void diag_hint(Diags *diags, Diag *diag, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* A report of other Diags, with its notes and hints. */
+void diag_copy(Diags *diags, const Diag *diag);
+
 /* Errors reported so far, those past the limit included. */
 uint32_t diags_error_count(const Diags *diags);
 /* Reports of any severity that will be printed. */
@@ -88,6 +91,10 @@ const Diag *diags_at(const Diags *diags, uint32_t i);
 DiagId diag_id(const Diag *diag);
 DiagSeverity diag_severity(const Diag *diag); /* after -Werror */
 Span diag_span(const Diag *diag);
+/* Whether a report of the id begins at the place and its first note at `noted`. Linear in the
+ * reports, which are at most some hundred. */
+bool diags_has(const Diags *diags, DiagId id, Span span, Span noted);
+Span diag_noted(const Diag *diag); /* of its first note; nowhere: none */
 const char *diag_message(const Diag *diag);
 
 /* All reports in order of position, then of addition. */
