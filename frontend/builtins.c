@@ -30,6 +30,11 @@ const Builtin *builtin_row(const char *name) {
     return id >= 0 ? &builtins[id] : NULL;
 }
 
+const char *builtin_shape(const char *name) {
+    const Builtin *row = builtin_row(name);
+    return row ? row->shape : NULL;
+}
+
 bool builtin_along(const char *name) {
     int id = builtin_find(name);
     return id >= 0 && builtins[id].brackets != BRACKETS_NO && builtins[id].least == 1 &&

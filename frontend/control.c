@@ -180,19 +180,35 @@ static bool tile_size(Fe *fe, const AstBinder *b, uint32_t *size) {
     return true;
 }
 
-/* N of Python's `range(N)`, else e itself. */
-static const Expr *range_argument(const Expr *e) {
-    bool is_range = e->kind == EXPR_CALL && !strcmp(e->call.callee->name.name.text, "range");
-    return is_range && e->call.args.len == 1 ? e->call.args.data[0].value : e;
+bool is_range_call(const Expr *e) {
+    if (e->kind != EXPR_CALL || e->call.callee->kind != EXPR_NAME)
+        return false;
+    const char *name = e->call.callee->name.name.text;
+    return (!strcmp(name, "range") || !strcmp(name, "arange") || !strcmp(name, "static_range")) &&
+           e->call.args.len >= 1 && e->call.args.len <= 3;
+}
+
+const char *range_text(Fe *fe, const Expr *e, bool step) {
+    const ArgVec *args = &e->call.args;
+    const char *text[3];
+    if (!is_range_call(e))
+        return arena_printf(fe->arena, "0..%s", span_text(fe, e->span));
+    for (uint32_t i = 0; i < args->len; i++)
+        text[i] = span_text(fe, args->data[i].span);
+    if (args->len == 1)
+        return arena_printf(fe->arena, "0..%s", text[0]);
+    return arena_printf(fe->arena, step && args->len == 3 ? "%s..%s step %s" : "%s..%s", text[0],
+                        text[1], args->len == 3 ? text[2] : "");
 }
 
 static bool binder_range(Fe *fe, const AstBinder *b, bool grid, BinderInit *init) {
     const Range *r = &b->range;
     if (r->kind == RANGE_WHOLE) {
         Diag *d = fe_error(fe, DIAG_BAD_RANGE, r->span, "`%s` needs a range", b->name.text);
-        const char *text = span_text(fe, range_argument(r->high)->span);
-        diag_hint(fe->diags, d, "write `%s in 0..%s`, or `%s in tiles(%s)`", b->name.text, text,
-                  b->name.text, text);
+        const char *text = range_text(fe, r->high, false);
+        const char *tiles = strncmp(text, "0..", 3) ? text : text + 3;
+        diag_hint(fe->diags, d, "write `%s in %s`, or `%s in tiles(%s)`", b->name.text,
+                  range_text(fe, r->high, !grid), b->name.text, tiles);
         return false;
     }
     bool ok = true;

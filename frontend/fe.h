@@ -273,6 +273,7 @@ Val fn_call(Fe *fe, Global fn, const Expr *e);
 Val fn_apply(Fe *fe, Global fn, uint32_t n, const Val *args, Span span);
 Val const_value(Fe *fe, Global g, Span span);
 bool builtin_exists(const char *name);
+const char *builtin_shape(const char *name); /* "exp(x)"; NULL: no builtin */
 bool builtin_along(const char *name); /* takes axes in brackets and one value */
 /* Brackets and the number of arguments; reports where they do not fit. */
 bool builtin_check_call(Fe *fe, const Expr *e);
@@ -296,6 +297,9 @@ bool range_bound(Fe *fe, const Expr *e, Value **out); /* a scalar of index */
 /* Outside every nest: whether `v` is known when the kernel is launched; reports where not. */
 bool check_launch_known(Fe *fe, const Value *v, Span span);
 bool is_launch_known(const Value *v);
+/* Python's `range(..)`, and what is written here: "0..N", "lo..hi step s". */
+bool is_range_call(const Expr *e);
+const char *range_text(Fe *fe, const Expr *e, bool step);
 Axis *range_of(Fe *fe, const Range *r); /* the dim that 0..N walks, or NULL */
 void stmt_store(Fe *fe, const Stmt *s, Tensor *t);
 Val stmt_atomic(Fe *fe, const Expr *target, AssignOp op, const Expr *value, Span span, bool result);

@@ -5,6 +5,8 @@
  */
 #include "frontend/fe.h"
 
+#include <string.h>
+
 static void check_written(Fe *fe, Tensor *t, Span span) {
     t->read = true;
     bool starts_empty = t->mem->kind == MEM_TEMP || t->mem->mode == MODE_OUT;
@@ -25,7 +27,11 @@ static Value *whole_dim(Fe *fe, Tensor *t, int dim, Span span) {
     Diag *d = fe_error(fe, DIAG_NO_DEFAULT_AXIS, span,
                        "dim `%s` of `%s` has no default axis: it is not a plain name", text,
                        t->mem->name);
-    diag_hint(fe->diags, d, "make one: `axis a in %s;`, and index `%s` by `a`", text, t->mem->name);
+    if (!strcmp(text, "1") && t->mem->rank == 1)
+        diag_hint(fe->diags, d, "its one element is `%s[0]`", t->mem->name);
+    else
+        diag_hint(fe->diags, d, "make one: `axis a in %s;`, and index `%s` by `a`", text,
+                  t->mem->name);
     return NULL;
 }
 
@@ -241,7 +247,14 @@ static bool take_entry(Fe *fe, Val base, const IndexEntry *entry, Axis **axis, V
         Diag *d =
             fe_error(fe, DIAG_INDEX_COUNT, entry->span,
                      "a tile is indexed by axis, not by position; it is %s", val_text(fe, base));
-        if (base.axes.n)
+        const Expr *v = entry->kind == INDEX_EXPR ? entry->value : NULL;
+        bool adds = entry->kind != INDEX_EXPR ||
+                    (v->kind == EXPR_NAME &&
+                     (!strcmp(v->name.name.text, "None") || !strcmp(v->name.name.text, "newaxis")));
+        if (adds)
+            diag_hint(fe->diags, d,
+                      "axes have names, and missing ones are broadcast: leave the index out");
+        else if (base.axes.n)
             diag_hint(fe->diags, d, "write `[%s = ...]`", axis_by_id(fe, base.axes.id[0])->name);
         return false;
     }

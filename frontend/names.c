@@ -221,6 +221,8 @@ static bool find_in_module(Fe *fe, Name module, Name name, Global *out) {
         diag_hint(fe->diags, d, "write `import %s;` at the top of the file", dotted);
     else if (idiom_hint(name.text))
         diag_hint(fe->diags, d, "%s", idiom_hint(name.text));
+    else if (builtin_shape(name.text))
+        diag_hint(fe->diags, d, "it is built in: write `%s`", builtin_shape(name.text));
     return true;
 }
 
@@ -311,29 +313,57 @@ static const char *nearest_name(Fe *fe, const char *name) {
     return builtin ? builtin : best;
 }
 
-/* The library module that has `name`, when it is not imported. */
-static const char *known_in_library(const char *name) {
-    static const struct {
-        const char *name, *module;
-    } rows[] = {{"gelu", "std.nn"},      {"relu", "std.nn"},        {"silu", "std.nn"},
-                {"sigmoid", "std.nn"},   {"softmax", "std.nn"},     {"layernorm", "std.nn"},
-                {"rmsnorm", "std.nn"},   {"log_softmax", "std.nn"}, {"conv2d", "std.conv"},
-                {"maxpool", "std.conv"}, {"avgpool", "std.conv"},   {"depthwise", "std.conv"},
-                {"softplus", "std.math"}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (!strcmp(rows[i].name, name))
-            return rows[i].module;
-    return NULL;
+/* A function of the library, imported or not. */
+typedef struct LibraryName {
+    const char *module, *name;
+} LibraryName;
+
+static void consider_module(Fe *fe, const char *name, const char *module, const char *text,
+                            size_t len, LibraryName *best, int *distance) {
+    for (size_t at = 0; at + 4 < len; at++) {
+        if (memcmp(text + at, "\nfn ", 4) != 0)
+            continue;
+        size_t n = at + 4;
+        while (n < len && (isalnum((unsigned char)text[n]) || text[n] == '_'))
+            n++;
+        const char *candidate = arena_strndup(fe->arena, text + at + 4, n - at - 4);
+        int d = name_distance(name, candidate);
+        if (d < *distance) {
+            *distance = d;
+            *best = (LibraryName){module, candidate};
+        }
+    }
+}
+
+/* The one whose name has fewer than `distance` edits, or nothing. */
+static LibraryName nearest_in_library(Fe *fe, const char *name, int distance) {
+    LibraryName best = {0};
+    const char *dotted, *text;
+    size_t len;
+    for (size_t i = 0; library_at(i, &dotted, &text, &len); i++)
+        consider_module(fe, name, dotted, text, len, &best, &distance);
+    return best;
+}
+
+/* The library module that has `name`. */
+static const char *known_in_library(Fe *fe, const char *name) {
+    return nearest_in_library(fe, name, 1).module;
 }
 
 /* Where the name is known, but not here; false where it is not. */
-static bool hint_elsewhere(Fe *fe, Diag *d, Str name) {
+static bool hint_elsewhere(Fe *fe, Diag *d, Str name, bool is_axis) {
     for (uint32_t i = 0; fe->fn_level > 0 && i < fe->floor; i++)
         if (fe->entries.data[i].name == name && fe->entries.data[i].kind != ENTRY_POISON) {
             diag_note(fe->diags, d, fe->entries.data[i].span, "the caller's `%s` is here", name);
-            diag_hint(fe->diags, d,
-                      "a `fn` sees its parameters and the top level: pass `%s` as an argument",
-                      name);
+            const char *fn = fe->active[fe->fn_level - 1]->name.text;
+            if (is_axis)
+                diag_hint(fe->diags, d,
+                          "a `fn` takes axes in brackets: `fn %s[a](...)`, called `%s[%s](...)`",
+                          fn, fn, name);
+            else
+                diag_hint(fe->diags, d,
+                          "a `fn` sees its parameters and the top level: pass `%s` as an argument",
+                          name);
             return true;
         }
     for (uint32_t i = fe->ended.len; i > 0; i--)
@@ -343,7 +373,7 @@ static bool hint_elsewhere(Fe *fe, Diag *d, Str name) {
             return true;
         }
     const char *idiom = idiom_hint(name);
-    if (idiom && !known_in_library(name)) {
+    if (idiom && !known_in_library(fe, name)) {
         diag_hint(fe->diags, d, "%s", idiom);
         return true;
     }
@@ -425,9 +455,9 @@ static Diag *report_unknown_as(Fe *fe, Name name, bool is_axis) {
         return NULL; /* it may have stood where the text is wrong */
     Diag *d =
         fe_error(fe, DIAG_UNKNOWN_NAME, name.span, "nothing in scope is named `%s`", name.text);
-    if (hint_elsewhere(fe, d, name.text))
+    if (hint_elsewhere(fe, d, name.text, is_axis))
         return NULL;
-    const char *module = known_in_library(name.text);
+    const char *module = known_in_library(fe, name.text);
     if (module) {
         diag_hint(fe->diags, d, "write `import %s;` at the top of the file", module);
         return NULL;
@@ -435,8 +465,14 @@ static Diag *report_unknown_as(Fe *fe, Name name, bool is_axis) {
     if (hint_axis(fe, d, name.text, is_axis) || hint_head_dim(fe, d, name.text))
         return NULL;
     const char *near = nearest_name(fe, name.text);
+    LibraryName library = {0};
+    if (!near && !is_axis && strlen(name.text) > 4)
+        library = nearest_in_library(fe, name.text, 2);
     if (near)
         diag_hint(fe->diags, d, "write `%s`", near);
+    else if (library.name)
+        diag_hint(fe->diags, d, "write `%s`, and `import %s;` at the top of the file", library.name,
+                  library.module);
     else if (fe->is_head && isupper((unsigned char)name.text[0]))
         diag_hint(fe->diags, d,
                   "a dim is bound by a tensor that has it, or defined by `where %s == ...`",

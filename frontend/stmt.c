@@ -274,6 +274,10 @@ void stmt_axis(Fe *fe, const AstBinder *b) {
         Diag *d = fe_error(fe, DIAG_BAD_RANGE, r->span, "`axis` is a whole range");
         diag_hint(fe->diags, d, "write `axis %s in %s`, or bind tiles by `parallel` or `for`",
                   b->name.text, span_text(fe, r->high->span));
+    } else if (r->kind == RANGE_WHOLE && is_range_call(r->high)) {
+        Diag *d = fe_error(fe, DIAG_BAD_RANGE, r->span, "`%s` needs a range", b->name.text);
+        diag_hint(fe->diags, d, "write `axis %s in %s`", b->name.text,
+                  range_text(fe, r->high, false));
     } else if (r->step) {
         fe_error(fe, DIAG_BAD_RANGE, r->step->span, "an axis has no step");
     } else if (other && other->kind == ENTRY_AXIS) {

@@ -128,10 +128,13 @@ Val val_force(Fe *fe, Val v, Span span) {
         return tensor_load(fe, v.tensor, span);
     case VAL_TUPLE:
     case VAL_FN:
-    case VAL_STRING:
-        fe_error(fe, DIAG_NOT_A_VALUE, span, "a single value is needed here, this is %s",
-                 val_text(fe, v));
+    case VAL_STRING: {
+        Diag *d = fe_error(fe, DIAG_NOT_A_VALUE, span, "a single value is needed here, this is %s",
+                           val_text(fe, v));
+        if (v.kind == VAL_TUPLE && v.n == 2)
+            diag_hint(fe->diags, d, "name its values: `let (a, b) = ...;`");
         return val_poison();
+    }
     case VAL_POISON:
     case VAL_LITERAL:
     case VAL_VALUE:

@@ -142,6 +142,9 @@ static const struct {
     {"double", NULL, "a variable is declared by `var s: f64 = 0;`"},
     {"int", NULL, "a variable is declared by `var s: i32 = 0;`"},
     {"auto", NULL, "a value is named by `let s = ...;`"},
+    {"lambda", NULL, "a function has a name: `fn f(a) = a + 1;` at the top level"},
+    {"parallel", "(", "there are no parentheses: `parallel i in 0..N { }`"},
+    {NULL, "const", "a value is named by `let`; a `const` stands at the top level"},
 };
 
 static bool span_is(const ParseContext *ctx, Span span, const char *text) {
@@ -179,11 +182,45 @@ void syntax_hint_comment(ParseContext *ctx, Diag *diag, uint32_t offset) {
                   "`//` starts a comment: a quotient is `a / b`, rounded down `floordiv(a, b)`");
 }
 
+static bool follows(const ParseContext *ctx, Span at, const char *text) {
+    return span_is(ctx, (Span){at.begin, at.begin + (uint32_t)strlen(text)}, text);
+}
+
+/* Declarations as in C and Python: what a parameter, a result, a type, a module is. */
+static const char *declaration_habit(const ParseContext *ctx, const SyntaxError *found) {
+    int kind = ctx->last.kind;
+    if (kind == TOK_COLON && follows(ctx, found->at, ":="))
+        return "write `=`";
+    if (kind == TOK_COLON && expects(found, "="))
+        return "`let` has the type of its value: `let e = 3 as f32;`, or `var e: f32 = 3;`";
+    if (span_is(ctx, ctx->before, "->") && expects(found, "("))
+        return "results have names: `-> (y: f32[N])`";
+    bool param = ctx->depth_before > 0 &&
+                 ((found->count == 1 && expects(found, ":")) || expects(found, "inout"));
+    if (param && (kind == TOK_IDENT || kind == TOK_STAR || kind == TOK_ASSIGN || kind == TOK_TYPE))
+        return "a parameter is a name and a type: `n: i32`, or of a tensor `x: f32[M, N]`";
+    if (kind == TOK_AS && found->count == 1 && expects(found, ";"))
+        return "modules are those of this language, under their own names: `import std.nn;`";
+    if ((kind == TOK_DOTDOT && expects(found, ";")) || (kind == TOK_FOR && expects(found, ";")))
+        return "an axis has a range: `axis i in 0..N;`, and stands in an index, `x[i]`";
+    if ((kind == TOK_PLUS || kind == TOK_STAR) && expects(found, "an expression") &&
+        span_is(ctx, ctx->before, ","))
+        return "a function has a name: `fn add(a, b) = a + b;` at the top level; "
+               "a sum is `sum[N](x)`";
+    if (found->count == 1 && expects(found, "{") && kind != TOK_ASSIGN)
+        return "a block stands in braces: `{ ... }`";
+    if (kind == TOK_OR && expects(found, "an expression"))
+        return "a function has a name: `fn f(a) = a + 1;` at the top level";
+    return NULL;
+}
+
 /* Habits of other languages. */
 static void hint(ParseContext *ctx, Diag *diag, const SyntaxError *found) {
     int kind = ctx->last.kind;
     bool expr = expects(found, "an expression");
-    const char *habit = habit_at(ctx, found->at);
+    const char *habit = declaration_habit(ctx, found);
+    if (!habit)
+        habit = habit_at(ctx, found->at);
     if (habit)
         diag_hint(ctx->diags, diag, "%s", habit);
     else if (kind == TOK_IF && (expects(found, ";") || expects(found, ",") || expects(found, ")")))

@@ -13,3 +13,12 @@ bool library_find(const char *dotted, const char **text, size_t *len) {
         }
     return false;
 }
+
+bool library_at(size_t i, const char **dotted, const char **text, size_t *len) {
+    if (i >= sizeof library_table / sizeof *library_table)
+        return false;
+    *dotted = library_table[i].name;
+    *text = (const char *)library_table[i].text;
+    *len = library_table[i].len;
+    return true;
+}
