@@ -554,49 +554,95 @@ static uint64_t accumulator_budget(const TargetDesc *t, const Kernel *k, const N
 
 typedef struct SizeSeen {
     const Axis *axis;
+    const Op *binder; // the nest or loop that walks its tiles
     bool seen;
 } SizeSeen;
 
+// A product that the loop adds up and does nothing else with: how many of its terms are added at a
+// time is not to be seen.
+static bool is_sum_of_loop(const Op *dot, const Op *loop) {
+    const Region *body = loop->region[0];
+    if (loop->kind != OP_FOR || dot->kind != OP_DOT || dot->parent != body || dot->nin < 3)
+        return false;
+    const Op *yield = body->last;
+    int carried = 0, uses = 0;
+    for (int i = 0; i < yield->nin; i++)
+        carried +=
+            yield->in[i] == dot->res[0] && body->arg[body->narg - yield->nin + i] == dot->in[2];
+    for (const Op *op = dot->next; op; op = op->next)
+        for (int i = 0; i < op->nin; i++)
+            uses += op->in[i] == dot->res[0];
+    return carried == 1 && uses == 1;
+}
+
+// It is along the axis, asks for the ends of its tile, has a window of it, or writes something once
+// for each tile.
 static void find_size_seen(void *user, Op *op) {
     SizeSeen *s = user;
     for (int i = 0; i < op->naxes; i++)
-        s->seen |= op->axes[i] == s->axis || op->axes[i]->of == s->axis;
+        s->seen |= (op->axes[i] == s->axis || op->axes[i]->of == s->axis) &&
+                   !is_sum_of_loop(op, s->binder);
+    bool writes = op_has(op->kind, TRAIT_WRITES) || op->kind == OP_PRINT || op->kind == OP_ASSERT;
+    s->seen |= writes && !op_takes_axis(op, s->axis);
 }
 
-// Some op is along the axis, asks for the ends of its tile, or has a window of it.
-static bool size_is_seen(const Kernel *k, const Op *par, const Axis *a) {
-    SizeSeen s = {.axis = a};
-    ir_walk(par->region[0], find_size_seen, &s);
+// What a loop carries it may count its tiles with.
+static bool loop_counts(const Op *loop) {
+    const Op *yield = loop->region[0]->last;
+    for (int i = 0; i < yield->nin; i++) {
+        const Value *v = yield->in[i];
+        if (v->kind != VALUE_OP || !is_sum_of_loop(v->def, loop))
+            return true;
+    }
+    return false;
+}
+
+static bool size_is_seen(const Kernel *k, const Op *binder, const Axis *a) {
+    SizeSeen s = {.axis = a, .binder = binder};
+    ir_walk(binder->region[0], find_size_seen, &s);
     for (int i = 0; i < k->naxis; i++)
         s.seen |= k->axis[i]->like == a;
-    return s.seen;
+    return s.seen || (binder->kind == OP_FOR && loop_counts(binder));
 }
 
-// A tile is unrolled on the CPU, and sizes in a source are most often made for a GPU. One that
-// nothing in the nest can see is no more than a bound there: the heuristics choose. most[i]: the
-// bound of binder i, 0 = none.
-static void free_given_sizes(const Kernel *k, Op *par, uint32_t most[AXES_MAX]) {
-    for (int i = 0; i < par->nbinders; i++) {
-        Axis *a = par->binder[i].axis;
-        most[i] = 0;
-        if (!a || a->size == 0 || size_is_seen(k, par, a))
+typedef struct GivenSizes {
+    const Kernel *k;
+    uint32_t *most; // by axis id; 0: not freed
+} GivenSizes;
+
+static void free_given_sizes(void *user, Op *op) {
+    GivenSizes *g = user;
+    for (int i = 0; i < op->nbinders && (op->kind == OP_PARALLEL || op->kind == OP_FOR); i++) {
+        Axis *a = op->binder[i].axis;
+        if (!a || a->size == 0 || size_is_seen(g->k, op, a))
             continue;
-        most[i] = a->size;
+        g->most[a->id] = a->size;
         a->size = 0;
     }
 }
 
-static void bound_sizes(Op *par, const uint32_t most[AXES_MAX]) {
-    for (int i = 0; i < par->nbinders; i++)
-        if (most[i] > 0 && par->binder[i].axis->size > most[i])
-            par->binder[i].axis->size = pow2_floor(most[i]);
+// A tile is unrolled on the CPU, and sizes in a source are most often made for a GPU. One that
+// nothing in the nest can see is no more than a bound there: the heuristics choose.
+static GivenSizes nest_free_sizes(PassCtx *ctx, Kernel *k, Op *par) {
+    GivenSizes g = {k, ARENA_ARRAY(ctx->scratch, uint32_t, (size_t)k->naxis + 1)};
+    if (ctx->target->family == TARGET_CPU) {
+        free_given_sizes(&g, par);
+        ir_walk(par->region[0], free_given_sizes, &g);
+    }
+    return g;
+}
+
+static void bound_sizes(Kernel *k, const GivenSizes *g) {
+    for (int i = 0; i < k->naxis; i++) {
+        Axis *a = k->axis[i];
+        if (g->most[a->id] > 0 && (a->size == 0 || a->size > g->most[a->id]))
+            a->size = pow2_floor(g->most[a->id]);
+    }
 }
 
 static bool nest_sizes(PassCtx *ctx, Kernel *k, Op *par) {
     bool cpu = ctx->target->family == TARGET_CPU;
-    uint32_t most[AXES_MAX] = {0};
-    if (cpu)
-        free_given_sizes(k, par, most);
+    GivenSizes given = nest_free_sizes(ctx, k, par);
     Nest n = nest_of(par);
     int warps;
     uint64_t accumulators = 0;
@@ -616,7 +662,7 @@ static bool nest_sizes(PassCtx *ctx, Kernel *k, Op *par) {
     } else {
         warps = schedule_elementwise(ctx, k, par, &n);
     }
-    bound_sizes(par, most);
+    bound_sizes(k, &given);
     uint64_t budget = accumulator_budget(ctx->target, k, &n);
     warps = cpu ? 1 : nest_warps(ctx, k, warps, accumulators, budget);
     if (!cpu && !tile_fits(ctx, k, par, &n, warps))

@@ -138,6 +138,21 @@ Test(schedule, given_sizes_on_the_cpu) {
                                  "    }\n"
                                  "}\n";
     check(little, "", "cpu", FUSE_EMIT_TILE, "axis n of N by 2", NULL);
+    static const char sums[] =
+        "kernel k(x: f32[M, K], w: f32[K, N]) -> (y: f32[M, N], z: i32[1]) {\n"
+        "    parallel m in tiles(M, 64), n in tiles(N, 64) {\n"
+        "        var s: f32[m, n] = 0, c = 0;\n"
+        "        for k in tiles(K, 24) { s += dot[k](x[m, k], w[k, n]); %s }\n"
+        "        y[m, n] = s;\n"
+        "    }\n"
+        "}\n";
+    check(sums, "", "cpu", FUSE_EMIT_TILE, NULL, "axis m of M by 64");
+    check(sums, "", "cpu", FUSE_EMIT_TILE, "axis k of K by 1\n", NULL);
+    check(sums, "c += 1; s += c as f32;", "cpu", FUSE_EMIT_TILE, "axis k of K by 24", NULL);
+    check(sums, "s += 1;", "cpu", FUSE_EMIT_TILE, "axis k of K by 24", NULL);
+    check(sums, "s = 2 * s;", "cpu", FUSE_EMIT_TILE, "axis k of K by 24", NULL);
+    check(sums, "atomic z[0] += 1;", "cpu", FUSE_EMIT_TILE, "axis k of K by 24", NULL);
+    check(sums, "", "sm_80", FUSE_EMIT_TILE, "axis k of K by 24", NULL);
 }
 
 // What the source gives leaves less for the others, in registers and in the sizes that are chosen.
