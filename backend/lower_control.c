@@ -114,7 +114,7 @@ typedef struct Range {
 } Range;
 
 // The loop over the tiles of a persistent grid: its step is the number of programs, which is less
-// than 2^31, and there are less than 2^62 tiles where it is launched (runtime/plan_run.c).
+// than 2^31, so that it ends long before 2^63 however many tiles there are: no program walks 2^32.
 static bool is_persistent_walk(const Lower *l, const Range *r) {
     const Value *programs = l->launch->in[1];
     const Op *least = programs->kind == VALUE_OP ? programs->def : NULL;

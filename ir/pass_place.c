@@ -33,11 +33,11 @@ static Value *add(Kernel *k, Builder *b, Value *x, Value *y) {
 static Value *binder_count(Place *p, Builder *b, int i) {
     Value *lo = op_binder_lo(p->par, i), *hi = op_binder_hi(p->par, i);
     const Axis *a = p->par->binder[i].axis;
-    Value *n = value_is_int(lo, 0) ? hi : ir_binary(b, OP_SUB, hi, lo, NULL);
     bool may_be_negative =
         !value_is_int(lo, 0) || (hi->kind != VALUE_PARAM && hi->kind != VALUE_CONST);
-    if (may_be_negative)
-        n = ir_binary(b, OP_MAX, n, ir_index(p->k, 0), NULL);
+    Value *n = may_be_negative ? ir_binary(b, OP_MAX, hi, lo, NULL) : hi;
+    if (!value_is_int(lo, 0))
+        n = ir_binary(b, OP_SUB, n, lo, NULL);
     return a && a->size > 1 ? ir_binary(b, OP_CDIV, n, ir_index(p->k, a->size), NULL) : n;
 }
 

@@ -269,6 +269,8 @@ static bool check_loop(Split *s) {
     else if (b->has_step &&
              !(value_is_const(loop->in[b->first + 2]) && loop->in[b->first + 2]->u.i > 0))
         why = "the loop's step is not a positive number";
+    else if (b->has_step && loop->in[b->first + 2]->u.i > INT32_MAX)
+        why = "the loop's step is more than 2^31";
     else if (writes_until_end_of_loop(s))
         why = "the loop, or what its nest does before it, writes to memory";
     else if (s->par->nbinders + 1 > BINDERS_MAX)
@@ -297,8 +299,9 @@ static Value *minus(Builder *b, Value *x, Value *lo) {
 }
 
 static Value *extent_of(Builder *b, Value *lo, Value *hi) {
-    Value *n = minus(b, hi, lo);
-    return n == hi ? hi : ir_binary(b, OP_MAX, n, ir_index(b->kernel, 0), NULL);
+    if (!lo || value_is_int(lo, 0))
+        return hi;
+    return ir_binary(b, OP_SUB, ir_binary(b, OP_MAX, hi, lo, NULL), lo, NULL);
 }
 
 static Value *zero_of(Kernel *k, DType t) {
@@ -417,6 +420,19 @@ static int64_t unit_of(Split *s, const Binder *b) {
                                                   : OTHER_UNIT; // of most targets' tiles
 }
 
+// Far enough from 2^63 for what is added to it here: a number, a dim, or of 32 bits.
+static bool is_moderate(const Kernel *k, const Value *v) {
+    if (v->kind == VALUE_CONST)
+        return v->u.i < INT64_C(1) << 62;
+    for (int i = 0; i < k->nparam && v->kind == VALUE_PARAM; i++)
+        if (k->param[i].value == v)
+            return k->param[i].kind == PARAM_DIM;
+    const Op *op = v->kind == VALUE_OP ? v->def : NULL;
+    if (op && op->kind == OP_MIN)
+        return is_moderate(k, op->in[0]) || is_moderate(k, op->in[1]);
+    return op && op->kind == OP_CAST && dtype_bits(op->in[0]->type.dtype) <= 32;
+}
+
 // The loop walks part number `part` of its range.
 static void narrow_range(Split *s, Value *part) {
     Kernel *k = s->k;
@@ -428,10 +444,18 @@ static void narrow_range(Split *s, Value *part) {
     if (range->has_step)
         unit *= loop->in[range->first + 2]->u.i;
     Value *lo = loop->in[range->first], *hi = loop->in[range->first + 1];
-    Value *units =
-        ir_binary(&b, OP_CDIV, extent_of(&b, lo, hi), ir_index(k, unit * s->entry->value), NULL);
+    Value *all = extent_of(&b, lo, hi);
+    Value *units = ir_binary(&b, OP_CDIV, all, ir_index(k, unit * s->entry->value), NULL);
     Value *length = ir_binary(&b, OP_MUL, units, ir_index(k, unit), NULL);
     Value *begin = ir_binary(&b, OP_MUL, part, length, NULL);
+    if (!is_moderate(s->k, hi)) { // begin + length may be no number
+        begin = ir_binary(&b, OP_MIN, begin, all, NULL);
+        length = ir_binary(&b, OP_MIN, length, minus(&b, all, begin), NULL);
+        begin = ir_binary(&b, OP_ADD, lo, begin, NULL);
+        loop->in[range->first] = begin;
+        loop->in[range->first + 1] = ir_binary(&b, OP_ADD, begin, length, NULL);
+        return;
+    }
     if (!value_is_int(lo, 0))
         begin = ir_binary(&b, OP_ADD, lo, begin, NULL);
     loop->in[range->first] = begin;

@@ -262,6 +262,52 @@ static bool compile_sms(Compile *c, const Op *op) {
     return true;
 }
 
+// The ops of the plan that make the number of programs of a launch must not leave 64 bits: wrapped,
+// the launch would do a part of its work, or none. A factor of 0 makes all others right: `skip` has
+// the jumps that it takes.
+typedef struct GridCheck {
+    Compile *c;
+    bool *seen; // by value id
+    VEC(uint32_t) skip;
+} GridCheck;
+
+static void check_grid(GridCheck *g, const Value *v, bool is_product) {
+    const Op *op = v->kind == VALUE_OP ? v->def : NULL;
+    if (!op || g->seen[v->id] || !is_wide(v->type.dtype))
+        return;
+    g->seen[v->id] = true;
+    uint32_t in[2] = {0};
+    bool leaves = op->kind == OP_ADD || op->kind == OP_SUB || op->kind == OP_MUL;
+    if (!leaves && op->kind != OP_MIN && op->kind != OP_MAX && op->kind != OP_CDIV &&
+        op->kind != OP_DIV)
+        return;
+    for (int i = 0; i < 2; i++)
+        if (!slot_get(g->c, op->in[i], &in[i]))
+            return;
+    is_product &= op->kind == OP_MUL;
+    if (is_product) {
+        uint32_t jump = emit(g->c, (Instr){.code = I_JUMP_UNLESS, .a = in[1]});
+        vec_push(g->c->arena, &g->skip, jump);
+    }
+    if (leaves)
+        emit(g->c, (Instr){.code = I_GRID, .a = in[0], .b = in[1], .op = op});
+    for (int i = 0; i < 2; i++)
+        check_grid(g, op->in[i], is_product && i == 0);
+}
+
+// Of a persistent grid, the least of its tiles and the programs that fit.
+static const Value *tiles_of(const Value *grid) {
+    const Op *op = grid->kind == VALUE_OP ? grid->def : NULL;
+    return op && op->kind == OP_MIN ? op->in[0] : grid;
+}
+
+static void compile_grid_check(Compile *c, const Op *launch) {
+    GridCheck g = {.c = c, .seen = ARENA_ARRAY(c->arena, bool, (size_t)c->kernel->nvalue + 1)};
+    check_grid(&g, tiles_of(launch->in[1]), true);
+    for (uint32_t i = 0; i < g.skip.len; i++)
+        c->code.data[g.skip.data[i]].dst = c->code.len;
+}
+
 static bool compile_launch(Compile *c, const Op *op) {
     LaunchPlan *l = ARENA_NEW(c->arena, LaunchPlan);
     int n;
@@ -293,6 +339,7 @@ static bool compile_launch(Compile *c, const Op *op) {
         return false;
     if (words > c->launch_words)
         c->launch_words = words;
+    compile_grid_check(c, op);
     emit(c, (Instr){.code = I_LAUNCH, .launch = l});
     return true;
 }

@@ -207,6 +207,18 @@ static FuseRtStatus start_launch(Run *run, LaunchPlan *l) {
     return run->target->start(run->target->user, l, grid, f->pointer);
 }
 
+static FuseRtStatus check_grid(const Run *run, const Op *op, int64_t a, int64_t b) {
+    int64_t n;
+    bool wrong = op->kind == OP_ADD   ? __builtin_add_overflow(a, b, &n)
+                 : op->kind == OP_SUB ? __builtin_sub_overflow(a, b, &n)
+                                      : __builtin_mul_overflow(a, b, &n) || n > INT64_C(1) << 62;
+    if (!wrong)
+        return FUSE_RT_OK;
+    return rt_fail(FUSE_RT_UNSUPPORTED,
+                   "%s: the number of programs of a launch leaves 64 bits; the most is 2147483647",
+                   run->frame->instance->name);
+}
+
 static FuseRtStatus count_resident(Run *run, const Instr *i) {
     const RunTarget *target = run->target;
     int each = 1;
@@ -290,6 +302,7 @@ RunResult run_program(Run *run) {
         case I_MARK: s[i->dst].i = run->used; break;
         case I_RESET: run->used = a; break;
         case I_TEMP: run->status = place_temp(run, i); break;
+        case I_GRID: run->status = check_grid(run, i->op, a, b); break;
         case I_LAUNCH: run->status = start_launch(run, i->launch); break;
         }
     }

@@ -420,6 +420,40 @@ Test(runtime_launch, grid_too_large) {
     fuse_rt_device_close(d);
 }
 
+// The product or difference that a grid is made of may leave 64 bits and look like few programs, or
+// none; where a range is empty the others do not count.
+Test(runtime_launch, grid_beyond_64_bits) {
+    static const char plan[] = "kernel k(%n: index, %lo: index, %z: index, out @y: f32[8]) {\n"
+                               "  %m = max %n, %lo : index\n"
+                               "  %s = sub %m, %lo : index\n"
+                               "  %c = cdiv %s, 4 : index\n"
+                               "  %a = mul %c, %n : index\n"
+                               "  %t = mul %a, %z : index\n"
+                               "  launch %p in 0..%t args(; @y) {entry = \"e\", warps = 1}\n}\n";
+    FuseDevice *d = fake_device();
+    FuseModule *m = fake_module(d, plan, "// entry e 2\n");
+    FuseKernel *k = kernel_named(m, "k");
+    TestTensor *y = tensor_at(0x1000, type_f32, 1, 8);
+    const int64_t big = INT64_C(1) << 33;
+    EXPECT_OK(
+        LAUNCH(k, NULL, arg_int("n", 8), arg_int("lo", 0), arg_int("z", 3), arg_tensor("y", y)));
+    EXPECT_OK(
+        LAUNCH(k, NULL, arg_int("n", big), arg_int("lo", 0), arg_int("z", 0), arg_tensor("y", y)));
+    EXPECT_OK(LAUNCH(k, NULL, arg_int("n", -5), arg_int("lo", INT64_MAX), arg_int("z", 1),
+                     arg_tensor("y", y)));
+    cr_expect_eq(fake.nlaunch, 1);
+    static const char says[] =
+        "k: the number of programs of a launch leaves 64 bits; the most is 2147483647";
+    EXPECT_FAIL(
+        LAUNCH(k, NULL, arg_int("n", big), arg_int("lo", 0), arg_int("z", 1), arg_tensor("y", y)),
+        FUSE_RT_UNSUPPORTED, says);
+    EXPECT_FAIL(LAUNCH(k, NULL, arg_int("n", INT64_MAX), arg_int("lo", -9), arg_int("z", 1),
+                       arg_tensor("y", y)),
+                FUSE_RT_UNSUPPORTED, says);
+    fuse_rt_module_close(m);
+    fuse_rt_device_close(d);
+}
+
 // What fails late fails before anything has started.
 Test(runtime_launch, all_or_nothing) {
     static const char plan[] = "kernel k(dim N, %n: index, out @y: f32[%N]) {\n"
