@@ -110,7 +110,7 @@ static void find_loads(Staging *s) {
     }
 }
 
-static bool fits(const Staging *s, int stages) {
+static uint64_t ring_bytes(const Staging *s, int stages) {
     uint64_t bytes = 0;
     for (int i = 0; i < s->nload; i++) {
         uint64_t n = dtype_bits(s->load[i]->mem[0].mem->dtype) / 8;
@@ -119,7 +119,11 @@ static bool fits(const Staging *s, int stages) {
             n *= s->k->axis[axes.id[j]]->size;
         bytes += n;
     }
-    return bytes * (uint64_t)stages <=
+    return bytes * (uint64_t)stages;
+}
+
+static bool fits(const Staging *s, int stages) {
+    return ring_bytes(s, stages) <=
            (uint64_t)s->ctx->target->shared_bytes * 3 / 4 / (uint64_t)s->rings;
 }
 
@@ -261,17 +265,116 @@ static void find_loops(PassCtx *ctx, Kernel *k, Region *r, Stagings *out) {
     }
 }
 
+// --- operands that no loop walks ---
+//
+// Without a matrix unit lanes share an operand's elements, and a thread holds its part of the whole
+// contraction. Where that is long it is kept in shared memory and read next to the multiply-adds.
+
+typedef struct Whole {
+    PassCtx *ctx;
+    Kernel *k;
+    Op *par;
+    uint64_t bytes; // of shared memory that are left for it
+    VEC(Op *) dots;
+} Whole;
+
+typedef struct Users {
+    const Value *value;
+    int n;
+} Users;
+
+static void count_users(void *user, Op *op) {
+    Users *u = user;
+    for (int i = 0; i < op->nin; i++)
+        u->n += op->in[i] == u->value;
+}
+
+static void find_long_dots(void *user, Op *op) {
+    enum { LEAST = 64 };
+    Whole *w = user;
+    DotUnit unit;
+    uint64_t along = 1;
+    for (int i = 0; i < op->naxes && op->kind == OP_DOT; i++)
+        along *= op->axes[i]->size;
+    if (op->kind == OP_DOT && along >= LEAST && !dot_unit(w->ctx->target, op, ANY_K, &unit))
+        vec_push(w->ctx->scratch, &w->dots, op);
+}
+
+// Its load, in front of all loops and for it alone; NULL: it is something else.
+static Op *whole_load(const Whole *w, const Op *dot, int operand) {
+    const Value *v = dot->in[operand];
+    Op *load = v->kind == VALUE_OP ? v->def : NULL;
+    Users users = {.value = v};
+    if (!load || load->kind != OP_LOAD || load->parent != w->par->region[0] || !load_is_box(load))
+        return NULL;
+    ir_walk(w->par->region[0], count_users, &users);
+    uint64_t bytes = tile_elements(w->k, v->type.axes) * dtype_bits(v->type.dtype) / 8;
+    return users.n == 1 && bytes <= w->bytes ? load : NULL;
+}
+
+static void stage_whole(Whole *w, Op *dot, Op *load) {
+    Kernel *k = w->k;
+    Region *body = w->par->region[0];
+    Staging s = {.ctx = w->ctx, .k = k, .async = load_is_async(w->ctx, k, load)};
+    Value *v = load->res[0], *zero = ir_int(k, DT_I32, 0), *in[1] = {zero};
+    Builder b = ir_builder_before(k, load);
+    b.span = load->span;
+    const Mem *from = load->mem[0].mem;
+    Mem *buf = ir_buf(&b, BUF_SHARED, from->name, from->dtype, v->type.axes, 1);
+    Mem *chan = ir_chan(&b, "whole", "block", 1, 1, &buf);
+    build_chan_op(&b, OP_ACQUIRE, chan, zero);
+    build_copy(&s, &b, load, buf, zero);
+    build_chan_op(&b, OP_COMMIT, chan, zero);
+    build_chan_op(&b, OP_WAIT, chan, zero);
+    MemRef mem[1] = {{.mem = buf, .first = 0, .nidx = 0, .pos = 0}};
+    b = ir_builder_before(k, dot);
+    b.span = load->span;
+    Op *get = ir_build(&b, &(OpInit){.kind = OP_GET,
+                                     .nin = 1,
+                                     .nres = 1,
+                                     .nmem = 1,
+                                     .in = in,
+                                     .mem = mem,
+                                     .types = &v->type,
+                                     .names = &v->name});
+    IrMap map = ir_map_new(w->ctx->scratch, k);
+    ir_map_value(&map, v, get->res[0]);
+    ir_substitute(body, &map);
+    ir_op_unlink(load);
+    Builder end = ir_builder_at_end(k, body);
+    end.span = load->span;
+    build_chan_op(&end, OP_RELEASE, chan, zero);
+    w->bytes -= tile_elements(k, v->type.axes) * dtype_bits(v->type.dtype) / 8;
+}
+
+// An eighth of the shared memory is left for what conversions and reductions need.
+static void nest_stage_whole(PassCtx *ctx, Kernel *k, Op *par, uint64_t taken) {
+    uint64_t most = (uint64_t)ctx->target->shared_bytes / 8 * 7;
+    Whole w = {.ctx = ctx, .k = k, .par = par, .bytes = most > taken ? most - taken : 0};
+    ir_walk(par->region[0], find_long_dots, &w);
+    for (uint32_t i = 0; i < w.dots.len; i++)
+        for (int operand = 0; operand < 2; operand++) {
+            Op *load = whole_load(&w, w.dots.data[i], operand);
+            if (load)
+                stage_whole(&w, w.dots.data[i], load);
+        }
+}
+
 static bool nest_stage(PassCtx *ctx, Kernel *k, Op *par) {
     Stagings loops = {0};
+    uint64_t taken = 0; // bytes of shared memory
     find_loops(ctx, k, par->region[0], &loops);
     for (uint32_t n = 0; n < loops.len; n++) {
         Staging *s = &loops.data[n];
         s->rings = (int)loops.len;
         for (int i = 0; i < s->nload; i++)
             s->async &= load_is_async(ctx, k, s->load[i]);
-        if (fits(s, 1))
-            stage_loop(s);
+        if (!fits(s, 1))
+            continue;
+        taken += ring_bytes(s, stages_of(s));
+        stage_loop(s);
     }
+    nest_stage_whole(ctx, k, par, taken);
     return true;
 }
 
