@@ -48,6 +48,9 @@ static int host_chain(const Region *host, const Region **chain) {
 // Host ops that a nest must contain: tile ops and every load (a scalar load reads tensor memory,
 // which the host cannot).
 static bool op_goes_into_nest(const Op *op) {
+    for (int i = 0; i < op->nin; i++)
+        if (op->in[i]->type.axes.n > 0) // also of the numbers of an axis, which no op makes
+            return true;
     return op_is_tile(op) || op->kind == OP_LOAD || op_has(op->kind, TRAIT_READS);
 }
 

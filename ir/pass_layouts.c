@@ -649,7 +649,7 @@ static bool is_debug(const Op *op) {
 }
 
 // Operands that lie in no register (an axis as a value) get some.
-static void widen_sorted(Assign *a, Op *op) {
+static void widen_along(Assign *a, Op *op) {
     Value *v = op->in[0];
     if (is_tile(v))
         return;
@@ -677,8 +677,9 @@ static void widen_op(void *user, Op *op) {
         widen_debug(user, op);
     if (op->kind == OP_FOLD)
         widen_fold(user, op);
-    if (op->kind == OP_SORT || op->kind == OP_TOPK)
-        widen_sorted(user, op);
+    if (op->kind == OP_SORT || op->kind == OP_TOPK || op->kind == OP_REDUCE ||
+        op->kind == OP_ARGREDUCE)
+        widen_along(user, op);
     if (op->kind == OP_STORE || op->kind == OP_SCATTER || op->kind == OP_ATOMIC)
         widen_store(user, op);
 }

@@ -190,6 +190,9 @@ static Value *fold_cast(Kernel *k, const Op *op) {
 
 static Value *fold_select(const Op *op) {
     int64_t c = 0;
+    // The select gives the numbers of an axis registers (pass layouts), which they have not alone.
+    if (op->res[0]->type.layout && op->in[1] == op->in[2] && op->in[1]->kind == VALUE_IOTA)
+        return NULL;
     if (op->in[1] == op->in[2] && same_axes(op->in[1], op))
         return op->in[1];
     if (!const_int(op->in[0], &c))
