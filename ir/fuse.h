@@ -4,6 +4,7 @@
 #define FUSE_IR_FUSE_H
 
 #include "ir/pass.h"
+#include "lang/base/vec.h"
 
 // The ops of one host region that make a value, in program order, without the roots (stores)
 // themselves.
@@ -25,19 +26,57 @@ bool op_is_root(const Op *op);
 
 // Inserts temps for the old values of atomics, so that each atomic is in one nest only.
 bool fuse_keep_old(PassCtx *ctx, Kernel *k, Region *host);
-// Inserts temps for values whose inputs are overwritten before they are used, and for what
-// hand-written nests take from outside. Comes before the regions in `host` are fused: their nests
-// compute again what they use.
+// Inserts temps for values whose inputs are overwritten before they are used by what cannot be in
+// the launch that overwrites them, and for what hand-written nests take from outside. Comes before
+// the regions in `host` are fused: their nests compute again what they use.
 bool fuse_keep_order(PassCtx *ctx, Kernel *k, Region *host);
+bool fuse_keep_for_nests(PassCtx *ctx, Kernel *k, Region *host);
 // Inserts temps so that every root can be one nest: results of products and reductions that another
 // product or a reduction over their axes uses, values that several nests would compute again.
 bool fuse_keep(PassCtx *ctx, Kernel *k, Region *host);
 // Stores the value in a temp behind its definition; every later use loads it. `why` is for
 // --explain. False: it has too many axes (reported).
 bool fuse_keep_value(PassCtx *ctx, Kernel *k, Value *v, const char *why);
+// Why a value is kept whose tensor changes before it is used.
+#define FUSE_OVERWRITTEN "its tensor is written before the last use"
+// False: the value has too many axes for a temp (reported). Else leaves the remark that it is kept.
+bool fuse_may_keep(PassCtx *ctx, const Kernel *k, const Value *v, const char *why);
 // A load of a temp or output that a statement of this region has just stored, at the same place =>
 // the stored value.
-bool fuse_forward(PassCtx *ctx, Kernel *k, Region *host);
+bool fuse_forward(Region *host);
+
+// The load is of elements that `root` writes, each in the program that loads it, and comes first:
+// it may share a launch with the root.
+bool op_reads_own(const Op *load, const Op *root);
+bool op_precedes(const Op *a, const Op *b); // of one region; an op precedes itself
+
+// A value that launches behind a run of statements load, because the run overwrites what it is made
+// of.
+typedef struct Reload {
+    Value *v;
+    const Op *store; // the statement of the run that stores it; NULL: a copy is needed
+    Mem *copy;
+} Reload;
+typedef VEC(Reload) ReloadVec;
+// Statements that share a launch, in program order.
+typedef struct Run {
+    int n;
+    Op *const *root;
+} Run;
+ReloadVec fuse_hand_over(Arena *scratch, const Kernel *k, const Run *run);
+// Later ops use a load in the place of the value. The run's own ops have been copied before.
+void fuse_reload(Kernel *k, const Reload *r);
+// A temp for the value and the store to it, at the builder. Returns the store.
+Op *value_store(Builder *b, Value *v);
+// The value from a tensor that `value_store` made.
+Value *value_load(Builder *b, Mem *t, const Value *v);
+// `to` in the place of `from`, in `first` and everything behind it but `except`.
+void value_replace(Op *first, Value *from, Value *to, const Op *except);
+
+// Values of the region, and of the regions in it, that depend on `def`, by value id.
+uint8_t *values_from(Arena *scratch, const Kernel *k, const Op *def);
+// The op, or one in its regions, uses one of the values.
+bool op_uses(Op *op, const uint8_t *values);
 // The op, or one in its regions, writes the tensor.
 bool op_writes(Op *op, const Mem *mem);
 // A product whose result is one number => a sum of elementwise products: no tile, no matrix unit.

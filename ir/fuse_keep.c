@@ -1,9 +1,9 @@
 // Pass fuse, second part: which whole-tensor values must be in memory between nests.
 //
-//   %d = dot[K] ..; %h = cast gelu(%d); %e = dot[F] %h, ..       => temp for %h: a product of a
-//   product %d = dot[K] ..; %n = reduce.sum[N] (mul %d, %d)              => temp for %d: a
-//   reduction over columns of a product %v = load @x[..]; store @x[..], ..; use %v => temp for %v:
-//   read before it is overwritten
+//   %d = dot[K] ..; %h = cast gelu(%d); %e = dot[F] %h, ..
+//     => temp for %h: a product of a product
+//   %d = dot[K] ..; %n = reduce.sum[N] (mul %d, %d)
+//     => temp for %d: a reduction over columns of a product
 //
 // A kept value is stored once, in its own dtype, and loaded where it is used. Correct for every
 // program; what the cost model can do better (online forms, held tiles, halos) it takes away before
@@ -85,6 +85,15 @@ static void replace_use(void *user, Op *op) {
             op->in[i] = r->to;
 }
 
+void value_replace(Op *first, Value *from, Value *to, const Op *except) {
+    ReplaceUse r = {.from = from, .to = to, .except = except};
+    for (Op *op = first; op; op = op->next) {
+        replace_use(&r, op);
+        for (int i = 0; i < op->nregion; i++)
+            ir_walk(op->region[i], replace_use, &r);
+    }
+}
+
 // The elements of the value, by its axes, in a tensor.
 static int value_index(Builder *b, const Value *v, Value **index) {
     for (int i = 0; i < v->type.axes.n; i++)
@@ -92,23 +101,27 @@ static int value_index(Builder *b, const Value *v, Value **index) {
     return v->type.axes.n;
 }
 
-static Value *value_load(Builder *b, Mem *t, const Value *v) {
+Value *value_load(Builder *b, Mem *t, const Value *v) {
     Value *index[RANK_MAX];
     value_index(b, v, index);
     return ir_load(b, t, index, NULL, v->name);
+}
+
+Op *value_store(Builder *b, Value *v) {
+    b->span = v->def->span;
+    Value *dims[RANK_MAX], *index[RANK_MAX];
+    int rank = value_index(b, v, index);
+    for (int i = 0; i < rank; i++)
+        dims[i] = axis_extent(b, b->kernel->axis[v->type.axes.id[i]]);
+    Mem *t = ir_temp(b, v->name ? v->name : "kept", v->type.dtype, rank, dims);
+    return ir_store(b, t, index, v);
 }
 
 // %v = ..  =>  %v = ..; @t = temp; store @t[axes], %v. Returns the store.
 static Op *value_spill(Kernel *k, Value *v) {
     Op *after = v->def->next;
     Builder b = after ? ir_builder_before(k, after) : ir_builder_at_end(k, v->def->parent);
-    b.span = v->def->span;
-    Value *dims[RANK_MAX], *index[RANK_MAX];
-    int rank = value_index(&b, v, index);
-    for (int i = 0; i < rank; i++)
-        dims[i] = axis_extent(&b, k->axis[v->type.axes.id[i]]);
-    Mem *t = ir_temp(&b, v->name ? v->name : "kept", v->type.dtype, rank, dims);
-    return ir_store(&b, t, index, v);
+    return value_store(&b, v);
 }
 
 // Spills the value, and every later use takes %v' = load @t[axes] instead.
@@ -118,12 +131,7 @@ static void value_keep(Kernel *k, Value *v) {
         store->next ? ir_builder_before(k, store->next) : ir_builder_at_end(k, store->parent);
     b.span = v->def->span;
     Value *loaded = value_load(&b, store->mem[0].mem, v);
-    ReplaceUse r = {.from = v, .to = loaded, .except = store};
-    for (Op *op = loaded->def->next; op; op = op->next) {
-        replace_use(&r, op);
-        for (int i = 0; i < op->nregion; i++)
-            ir_walk(op->region[i], replace_use, &r);
-    }
+    value_replace(loaded->def->next, v, loaded, store);
 }
 
 static bool too_many_dims(PassCtx *ctx, const Value *v) {
@@ -155,10 +163,16 @@ static void remark_kept(PassCtx *ctx, const Kernel *k, const Value *v, const cha
             "%s goes from launch to launch through memory, as %s", name, text);
 }
 
-bool fuse_keep_value(PassCtx *ctx, Kernel *k, Value *v, const char *why) {
+bool fuse_may_keep(PassCtx *ctx, const Kernel *k, const Value *v, const char *why) {
     if (too_many_dims(ctx, v))
         return false;
     remark_kept(ctx, k, v, why);
+    return true;
+}
+
+bool fuse_keep_value(PassCtx *ctx, Kernel *k, Value *v, const char *why) {
+    if (!fuse_may_keep(ctx, k, v, why))
+        return false;
     value_keep(k, v);
     return true;
 }
@@ -246,7 +260,7 @@ bool fuse_keep_old(PassCtx *ctx, Kernel *k, Region *host) {
     return true;
 }
 
-// --- order: a value has the contents of its statement ---
+// --- what writes and what uses ---
 
 typedef struct Writes {
     const Mem *mem;
@@ -276,8 +290,7 @@ static void mark_from(void *user, Op *op) {
         from[op->res[i]->id] = 1;
 }
 
-// Values of the region, and of the regions in it, that depend on `def`, by value id.
-static uint8_t *values_from(Arena *scratch, const Kernel *k, const Op *def) {
+uint8_t *values_from(Arena *scratch, const Kernel *k, const Op *def) {
     uint8_t *from = ARENA_ARRAY(scratch, uint8_t, k->nvalue + 1);
     from[def->res[0]->id] = 1;
     for (Op *op = def->next; op; op = op->next) {
@@ -299,48 +312,12 @@ static void find_use(void *user, Op *op) {
         u->found |= u->values[op->in[i]->id] != 0;
 }
 
-static bool op_uses(Op *op, const uint8_t *values) {
+bool op_uses(Op *op, const uint8_t *values) {
     Uses u = {.values = values};
     find_use(&u, op);
     for (int i = 0; i < op->nregion; i++)
         ir_walk(op->region[i], find_use, &u);
     return u.found;
-}
-
-// A load whose tensor is written before a root that (through other ops) still uses it. A root may
-// itself overwrite the places that it reads, as long as they are the same ones; a loop or condition
-// that both uses the value and writes the tensor may do so in any order.
-static bool load_is_overwritten(Arena *scratch, const Kernel *k, const Op *load) {
-    const uint8_t *from = values_from(scratch, k, load);
-    const Op *writer = NULL;
-    for (Op *op = load->next; op; op = op->next) {
-        if (!op_has(op->kind, TRAIT_WRITES | TRAIT_REGIONS))
-            continue;
-        bool uses = op_uses(op, from);
-        if (uses && writer)
-            return true;
-        if (!op_writes(op, load->mem[0].mem))
-            continue;
-        bool same = uses && op_is_root(op) && op->mem[0].nidx == load->mem[0].nidx;
-        for (int i = 0; same && i < load->mem[0].nidx; i++)
-            same = op->in[op->mem[0].first + i] == load->in[load->mem[0].first + i];
-        if (uses && !same)
-            return true;
-        writer = op;
-    }
-    return false;
-}
-
-static bool keep_for_order(PassCtx *ctx, Kernel *k, Region *host) {
-    for (Op *op = host->first; op; op = op->next) {
-        if (op->kind != OP_LOAD || !load_is_overwritten(ctx->scratch, k, op))
-            continue;
-        if (too_many_dims(ctx, op->res[0]))
-            return false;
-        remark_kept(ctx, k, op->res[0], "its tensor is written before the last use");
-        value_keep(k, op->res[0]);
-    }
-    return true;
 }
 
 // --- what a hand-written nest takes from outside ---
@@ -376,7 +353,7 @@ static void nest_take(Kernel *k, Op *nest, Value *v) {
 }
 
 // The host cannot hand a tile, or a scalar that a nest computed, to a nest: it goes through memory.
-static bool keep_for_nests(PassCtx *ctx, Kernel *k, Region *host) {
+bool fuse_keep_for_nests(PassCtx *ctx, Kernel *k, Region *host) {
     for (Op *op = host->first; op; op = op->next) {
         while (op->kind == OP_PARALLEL) {
             Outside o = {.nest = op, .in_nest = nest_values(ctx->scratch, k, host)};
@@ -450,12 +427,7 @@ static void reduce_split(Kernel *k, Op *op) {
     b.span = op->span;
     Value *t = ir_reduce(&b, (ReduceKind)op->sub, op->in[0], last, v->name);
     Value *s = ir_reduce(&b, (ReduceKind)op->sub, t, others, v->name);
-    ReplaceUse r = {.from = v, .to = s};
-    for (Op *u = op->next; u; u = u->next) {
-        replace_use(&r, u);
-        for (int i = 0; i < u->nregion; i++)
-            ir_walk(u->region[i], replace_use, &r);
-    }
+    value_replace(op->next, v, s, NULL);
     ir_op_unlink(op);
 }
 
@@ -527,68 +499,8 @@ static bool keep_for_axes(PassCtx *ctx, Kernel *k, Region *host) {
     return true;
 }
 
-bool fuse_keep_order(PassCtx *ctx, Kernel *k, Region *host) {
-    return keep_for_order(ctx, k, host) && keep_for_nests(ctx, k, host);
-}
-
 bool fuse_keep(PassCtx *ctx, Kernel *k, Region *host) {
     split_reductions(ctx, k, host);
     return keep_for_heavy(ctx, k, host) && keep_for_sharing(ctx, k, host) &&
            keep_for_axes(ctx, k, host);
-}
-
-// --- forwarding ---
-
-static bool store_is_whole(const Kernel *k, const Op *store) {
-    const Mem *t = store->mem[0].mem;
-    for (int i = 0; i < t->rank; i++) {
-        const Value *v = store->in[store->mem[0].first + i];
-        if (v->kind != VALUE_IOTA)
-            return false;
-        const Axis *a = v->axis;
-        bool covers =
-            a->is_dim ? a->extent == t->dim[i] : a->hi == t->dim[i] && value_is_int(a->lo, 0);
-        if (!covers)
-            return false;
-        for (int j = 0; j < i; j++)
-            if (store->in[store->mem[0].first + j] == v)
-                return false;
-    }
-    (void)k;
-    return true;
-}
-
-static bool loads_what_was_stored(const Op *load, const Op *store) {
-    if (load->mem[0].mem != store->mem[0].mem)
-        return false;
-    for (int i = 0; i < load->mem[0].nidx; i++)
-        if (load->in[load->mem[0].first + i] != store->in[store->mem[0].first + i])
-            return false;
-    return true;
-}
-
-bool fuse_forward(PassCtx *ctx, Kernel *k, Region *host) {
-    bool changed = false;
-    for (Op *store = host->first; store; store = store->next) {
-        if (store->kind != OP_STORE || store->mem[0].mem->opt || !store_is_whole(k, store))
-            continue;
-        Value *v = op_store_value(store);
-        for (Op *op = store->next; op && !op_has(op->kind, TRAIT_REGIONS); op = op->next) {
-            if (op_writes(op, store->mem[0].mem))
-                break;
-            // A broadcast value has fewer axes than what was stored.
-            if (op->kind != OP_LOAD || !loads_what_was_stored(op, store) ||
-                !axes_equal(op->res[0]->type.axes, v->type.axes))
-                continue;
-            ReplaceUse r = {.from = op->res[0], .to = v};
-            for (Op *u = op->next; u; u = u->next) {
-                replace_use(&r, u);
-                for (int i = 0; i < u->nregion; i++)
-                    ir_walk(u->region[i], replace_use, &r);
-            }
-            changed = true;
-        }
-    }
-    (void)ctx;
-    return changed;
 }

@@ -120,32 +120,33 @@ AxisSet root_axes(const Op *op) {
     return s;
 }
 
-static bool same_index(const Op *a, int ma, const Op *b, int mb) {
-    if (a->mem[ma].nidx != b->mem[mb].nidx)
+// `later` writes what `earlier` has written, all of it, and nothing reads it between them.
+static bool root_overwrites(const Root *earlier, const Root *later) {
+    const Op *first = earlier->op, *second = later->op;
+    if (first->kind != OP_STORE || second->kind != OP_STORE || !op_same_place(first, second))
         return false;
-    for (int i = 0; i < a->mem[ma].nidx; i++)
-        if (a->in[a->mem[ma].first + i] != b->in[b->mem[mb].first + i])
+    for (const Op *op = first; op != second; op = op->next)
+        if (op->kind == OP_LOAD && op->mem[0].mem == first->mem[0].mem)
             return false;
     return true;
 }
 
-// `later` may share a nest with `earlier`: what one writes the other touches only at the same grid
-// point.
-static bool roots_commute(const Root *earlier, const Root *later) {
-    const Mem *w1 = earlier->op->mem[0].mem, *w2 = later->op->mem[0].mem;
-    if (w1 == w2)
-        return false;
-    for (int i = 0; i < later->cone.n; i++) {
-        const Op *op = later->cone.op[i];
-        if (op->kind == OP_LOAD && op->mem[0].mem == w1)
-            return false; // not forwarded: another place, or another nest is needed
-    }
-    for (int i = 0; i < earlier->cone.n; i++) {
-        const Op *op = earlier->cone.op[i];
-        if (op->kind == OP_LOAD && op->mem[0].mem == w2 && !same_index(op, 0, later->op, 0))
+// What the cone loads of the root's tensor is of the root's own program, before the root writes it.
+static bool cone_reads_own(const Cone *c, const Op *root) {
+    for (int i = 0; i < c->n; i++)
+        if (c->op[i]->kind == OP_LOAD && c->op[i]->mem[0].mem == root->mem[0].mem &&
+            !op_reads_own(c->op[i], root))
             return false;
-    }
     return true;
+}
+
+// `later` may share a nest with `earlier`: what one writes the other reads only at the same grid
+// point, and before. Loads stand before all stores in a nest. A tensor that both write is written
+// by the later one.
+static bool roots_commute(const Root *earlier, const Root *later) {
+    if (earlier->op->mem[0].mem == later->op->mem[0].mem && !root_overwrites(earlier, later))
+        return false;
+    return cone_reads_own(&later->cone, earlier->op) && cone_reads_own(&earlier->cone, later->op);
 }
 
 static bool root_has_product(const Root *r) {
@@ -308,6 +309,17 @@ static void set_grid(RootVec *run, Root *r, AxisSet of_run, AxisSet of_root) {
     r->grid = of_root;
 }
 
+// The run's store to the tensor that `r` stores to, which nobody would see.
+static void drop_overwritten(RootVec *run, const Root *r) {
+    for (uint32_t i = 0; i < run->len; i++) {
+        if (run->data[i].op->mem[0].mem != r->op->mem[0].mem)
+            continue;
+        ir_op_unlink(run->data[i].op);
+        vec_remove(run, i);
+        return;
+    }
+}
+
 // NULL when `r` joins the run.
 static const char *join(PassCtx *ctx, const Kernel *k, RootVec *run, Root *r) {
     AxisSet grid, own = run->data[0].grid, other = r->grid;
@@ -317,33 +329,85 @@ static const char *join(PassCtx *ctx, const Kernel *k, RootVec *run, Root *r) {
     const char *why = why_apart(ctx, k, run, r);
     if (joint && why)
         set_grid(run, r, own, other);
-    return why;
+    if (why)
+        return why;
+    drop_overwritten(run, r);
+    vec_push(ctx->scratch, run, *r);
+    return NULL;
+}
+
+// A root that copies the value in front of the run, in its launch where that may be.
+static bool run_copy(PassCtx *ctx, Kernel *k, RootVec *run, Reload *reload) {
+    if (!fuse_may_keep(ctx, k, reload->v, FUSE_OVERWRITTEN))
+        return false;
+    Op *last = vec_last(run).op;
+    Builder b = ir_builder_before(k, last);
+    Root r = {.op = value_store(&b, reload->v)};
+    reload->copy = r.op->mem[0].mem;
+    r.cone = cone_of(ctx->scratch, k, last->parent, r.op);
+    AxisSet axes = root_axes(r.op);
+    r.grid = run->data[0].grid;
+    if (axes_subset(r.grid, axes) && !why_apart(ctx, k, run, &r)) {
+        vec_insert(ctx->scratch, run, 0, r);
+        return true;
+    }
+    r.grid = axes;
+    nest_build(ctx, k, &r, 1);
+    return true;
+}
+
+// The run becomes a nest. What later roots need of what it overwrites they load.
+static bool run_build(PassCtx *ctx, Kernel *k, RootVec *run) {
+    Run stores = {.n = (int)run->len};
+    Op **root = ARENA_ARRAY(ctx->scratch, Op *, run->len);
+    for (uint32_t i = 0; i < run->len; i++)
+        root[i] = run->data[i].op;
+    stores.root = root;
+    ReloadVec reloads = fuse_hand_over(ctx->scratch, k, &stores);
+    for (uint32_t i = 0; i < reloads.len; i++)
+        if (!reloads.data[i].store && !run_copy(ctx, k, run, &reloads.data[i]))
+            return false;
+    nest_build(ctx, k, run->data, (int)run->len);
+    for (uint32_t i = 0; i < reloads.len; i++)
+        fuse_reload(k, &reloads.data[i]);
+    vec_clear(run);
+    return true;
+}
+
+static Root root_of(PassCtx *ctx, const Kernel *k, const Region *host, Op *op) {
+    Root r = {.op = op, .cone = cone_of(ctx->scratch, k, host, op)};
+    r.grid = axes_minus(root_axes(op), cone_whole_axes(&r));
+    return r;
+}
+
+// `op` is in the run, or the run is complete and `op` begins another one.
+static bool run_add(PassCtx *ctx, Kernel *k, Region *host, RootVec *run, Op *op) {
+    Root r = root_of(ctx, k, host, op);
+    const char *why = run->len > 0 ? join(ctx, k, run, &r) : NULL;
+    if (run->len > 0 && !why)
+        return true;
+    if (why) {
+        remark(ctx, DIAG_FUSED, op->span, "not in the launch of the statement before: %s", why);
+        if (!run_build(ctx, k, run))
+            return false;
+        r = root_of(ctx, k, host, op);
+    }
+    vec_push(ctx->scratch, run, r);
+    return true;
 }
 
 // Builds nests for runs of roots that nothing separates.
-static void region_make_nests(PassCtx *ctx, Kernel *k, Region *host) {
+static bool region_make_nests(PassCtx *ctx, Kernel *k, Region *host) {
     RootVec run = {0};
     for (Op *op = host->first, *next; op; op = next) {
         next = op->next;
         bool separates = op_has(op->kind, TRAIT_REGIONS);
-        if (op_is_root(op)) {
-            Root r = {.op = op, .cone = cone_of(ctx->scratch, k, host, op)};
-            r.grid = axes_minus(root_axes(op), cone_whole_axes(&r));
-            const char *why = run.len > 0 ? join(ctx, k, &run, &r) : NULL;
-            if (why) {
-                remark(ctx, DIAG_FUSED, op->span, "not in the launch of the statement before: %s",
-                       why);
-                nest_build(ctx, k, run.data, (int)run.len);
-                vec_clear(&run);
-                r.cone = cone_of(ctx->scratch, k, host, op);
-            }
-            vec_push(ctx->scratch, &run, r);
-        }
-        if (run.len > 0 && (separates || !next)) {
-            nest_build(ctx, k, run.data, (int)run.len);
-            vec_clear(&run);
-        }
+        if (op_is_root(op) && !run_add(ctx, k, host, &run, op))
+            return false;
+        if (run.len > 0 && (separates || !next) && !run_build(ctx, k, &run))
+            return false;
     }
+    return true;
 }
 
 // Tile ops that are left in the host region have been copied into the nests that use them.
@@ -378,7 +442,7 @@ static bool region_fuse(PassCtx *ctx, Kernel *k, Region *host) {
     if (!host_is_known(ctx, k, host))
         return false;
     if (!ctx->options->no_fuse)
-        fuse_forward(ctx, k, host);
+        fuse_forward(host);
     if (!fuse_keep_old(ctx, k, host) || !fuse_keep_order(ctx, k, host))
         return false;
     for (Op *op = host->first; op; op = op->next) {
@@ -387,9 +451,8 @@ static bool region_fuse(PassCtx *ctx, Kernel *k, Region *host) {
             if (!region_fuse(ctx, k, op->region[i]))
                 return false;
     }
-    if (!fuse_keep(ctx, k, host))
+    if (!fuse_keep(ctx, k, host) || !region_make_nests(ctx, k, host))
         return false;
-    region_make_nests(ctx, k, host);
     region_drop_tiles(ctx, k, host);
     for (Op *op = host->first; op; op = op->next) {
         if (op->kind != OP_PARALLEL)

@@ -1,7 +1,7 @@
 // Kernels of tests/corpus/numeric on cpu and on the simulator against the evaluator, through `fusec
 // run --compare`. A line of NAME.cases is a kernel of NAME.fk and the arguments of a run; a line
-// that starts with `cpu` or `sim` runs there only. FUSE_TEST_KERNEL=name runs the cases of one
-// kernel.
+// that starts with `cpu` or `sim` runs there only, one with `launches=N` in front of the arguments
+// is N launches. FUSE_TEST_KERNEL=name runs the cases of one kernel.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +11,9 @@
 
 static void run_case(const char *file, const char *device, const char *kernel, const char *rest) {
     char command[1024], *text;
+    int launches = 0, used = 0;
+    if (sscanf(rest, "launches=%d %n", &launches, &used) == 1)
+        rest += used;
     snprintf(command, sizeof command,
              FUSEC_PROGRAM " run " FUSE_SOURCE_DIR
                            "/tests/corpus/numeric/%s.fk:%s %s -O1 -Wno-perf "
@@ -18,6 +21,8 @@ static void run_case(const char *file, const char *device, const char *kernel, c
              file, kernel, rest, device);
     int code = run_command(command, &text);
     cr_expect(code == 0 && strstr(text, " ok"), "%s\n%s", command, text);
+    snprintf(command, sizeof command, "%s on %s: %d launch", kernel, device, launches);
+    cr_expect(!launches || strstr(text, command), "%s\n%s", command, text);
     free(text);
 }
 
@@ -65,6 +70,12 @@ Test(compare_kernels, loops_cpu, .timeout = 600) {
 }
 Test(compare_kernels, loops_sim, .timeout = 600) {
     run_cases("loops", "sim");
+}
+Test(compare_kernels, inplace_cpu, .timeout = 600) {
+    run_cases("inplace", "cpu");
+}
+Test(compare_kernels, inplace_sim, .timeout = 600) {
+    run_cases("inplace", "sim");
 }
 Test(compare_kernels, packed_cpu, .timeout = 600) {
     run_cases("packed", "cpu");

@@ -825,6 +825,99 @@ def ordered(u):
         u.outs[y] = u.outs[z] = ("f32", [m, n] if op.startswith("scan") else [m])
 
 
+def in_place(u):
+    """Statements on whole tensors that read and write the same few: each sees what the ones before have left.
+    Integers only, so that every order of sums is right and any other order of statements is not."""
+    r = u.r
+    for letter in r.sample("mn", r.choice([1, 1, 2])):
+        d = u.dim(letter.upper())
+        a = f"{letter}{u.at}"  # the kernel's other units have axes too
+        u.axes[a] = (d, a)
+    if r.random() < 0.1:
+        u.sizes[d] = r.choice([300, 1030, 4100])
+    u.line("axis " + ", ".join(f"{a} in {d}" for a, (d, _) in u.axes.items()) + ";")
+    u.reducible = list(u.axes)
+    state = []
+    for _ in range(r.choice([1, 2, 2, 3])):
+        axes = list(u.axes) if r.random() < 0.7 else u.pick_axes()
+        state.append((u.tensor(u.inouts, "x", axes, r.choice(["i32", "i32", "i32", "i64", "i16", "u8"])), axes))
+    for _ in range(r.choice([2, 3, 4, 5, 7])):
+        k = r.random()
+        if k < 0.12:
+            n = u.name("n")
+            u.scalars[n] = r.choice([0, 1, 2])
+            u.open(f"if {n} > 0" if r.random() < 0.5 else f"for r{n} in 0..{n}")
+            kept = list(u.values)
+            for _ in range(r.choice([1, 2, 3])):
+                in_place_statement(u, state)
+            u.values = kept
+            u.close()
+        elif k < 0.18:
+            name, axes = r.choice(state)
+            a, b = u.name("a"), r.choice(axes)
+            at = f"{name}[{', '.join(a if c == b else ':' for c in axes)}]"
+            u.open(f"parallel {a} in tiles({u.axes[b][0]})")
+            u.line(f"{at} = (({at} as i32) * 3 + 1) as {u.inouts[name][0]};")
+            u.close()
+        else:
+            in_place_statement(u, state)
+    u.store(in_place_value(u, state), list(u.axes))
+
+
+def in_place_value(u, state, depth=3):
+    """An i32 of what the tensors hold now, or held where a `let` took it."""
+    r, k = u.r, u.r.random()
+    if u.values and k < 0.3:
+        return r.choice(u.values)
+    if k < 0.6 and depth > 0:
+        a, b = in_place_value(u, state, depth - 1), in_place_value(u, state, depth - 1)
+        return E(f"({a.text} {r.choice(['+', '-', '*', '^'])} {b.text})", a.axes | b.axes, "i32", 2.0**64, 1)
+    name, axes = r.choice(state)
+    at = {a: a for a in axes}
+    a = r.choice(axes)
+    kind = r.random()
+    if kind < 0.3:
+        form = r.choice(["{0} + 1", "{0} - 1", "{1} - 1 - {0}", "{0} % 3 == 1 ? -1 : {0}", "{0} / 2", "i"])
+        if form == "i":
+            form = f"{u.tensor(u.ins, 'i', [a], 'i32')}[{{0}}]"
+        at[a] = form.format(a, u.axes[a][0])
+    e = E(f"({name}[{', '.join(at.values())}] as i32)", axes, "i32", 2.0**64, 1)
+    if kind > 0.85:
+        op = r.choice(["sum", "sum", "max", "min", "cumsum"])
+        return E(f"{op}[{a}]({e.text})", e.axes if op == "cumsum" else e.axes - {a}, "i32", 2.0**64, 1)
+    return e
+
+
+def in_place_statement(u, state):
+    r, k = u.r, u.r.random()
+    e = in_place_value(u, state)
+    if k < 0.25:
+        v = u.name("v")
+        u.line(f"let {v} = {e.text};")
+        u.values.append(E(v, e.axes, "i32", 2.0**64, 1))
+        return
+    name, axes = r.choice(state)
+    at = {a: a for a in axes}
+    a = r.choice(axes)
+    kind = r.random()
+    if kind < 0.15:
+        at[a] = r.choice(["{0} + 1", "{1} - 1 - {0}", "{0} % 3 == 1 ? -1 : {0}"]).format(a, u.axes[a][0])
+    e, dtype = u.cut(e, axes), u.inouts[name][0]
+    place = f"{name}[{', '.join(at.values())}]"
+    if kind > 0.95:
+        at[a] = f"{u.tensor(u.ins, 'i', [a], 'i32')}[{a}]"
+        place = f"{name}[{', '.join(at.values())}]"
+        if r.random() < 0.5 or dtype not in ("i32", "i64"):
+            u.line(f"scatter {place} = 5;")
+        else:
+            e = e if set(axes) <= e.axes else E(f"({e.text} + {name}[{', '.join(axes)}] as i32)", axes, "i32", 2.0**64, 1)
+            u.line(f"atomic {place} += {e.text} as {dtype};")
+        return
+    if r.random() < 0.4:
+        e = E(f"(({place} as i32) * 3 + {e.text})", axes, "i32", 2.0**64, 1)
+    u.line(f"{place} = {e.text} as {dtype};")
+
+
 def casts(u):
     """Any type to any type through another, of any values."""
     r = u.r
@@ -844,7 +937,7 @@ def casts(u):
             u.line(f"{y} = {t} as {c};")
 
 
-KINDS = [whole, whole, whole, whole, whole, tiles_nest, tiles_nest, tiles_nest, tiles_nest, tiles_nest, tiles_nest, ragged, moved, moved, products, products, ordered, casts]
+KINDS = [whole, whole, whole, whole, whole, tiles_nest, tiles_nest, tiles_nest, tiles_nest, tiles_nest, tiles_nest, ragged, moved, moved, products, products, ordered, casts, in_place, in_place]
 
 
 def unit(seed, at):

@@ -26,6 +26,22 @@ def adamw(a):
     return dict(m=m, v=v, w=w, p=w)
 
 
+def adam_plain(a):
+    m, v = (x.to("f32") for x in adam(a, a.g, a.b1, a.b2))
+    return dict(m=m, v=v, p=a.p - a.lr * m / (sqrt(v) + a.eps))
+
+
+@case(FK, LINE, g="T[N]", lr=0.1, b1=0.9, b2=0.99, eps=1e-3, p="T[N]", m="f32[N]", v=SQUARE)
+def adam_elements(a):
+    return adam_plain(a)
+
+
+@case(FK, "M N | 1 1 | 2 0 | 3 7 | 5 64 | 2 1030", g="T[M, N]", lr=0.1, b1=0.9, b2=0.99, eps=1e-3, p="T[M, N]", m="f32[M, N]",
+      v=uniform("f32[M, N]", 0.01, 1))
+def adam_tensors(a):
+    return adam_plain(a)
+
+
 @case(FK, LINE, g="T[N]", lr=0.1, step=3, p="T[N]", m="f32[N]", v=SQUARE)
 def adam_steps(a):
     m, v = 0.9 * a.m + 0.1 * a.g, 0.99 * a.v + 0.01 * (a.g * a.g)
