@@ -89,11 +89,17 @@ static bool op_carries(const Stream *s, const Op *op) {
     return op_is_scan(op) && op_reduces(op, s->whole);
 }
 
+static bool is_effect(const Op *op) {
+    return op_has(op->kind, TRAIT_WRITES) || op->kind == OP_PRINT || op->kind == OP_ASSERT;
+}
+
+// The old values of an atomic are used behind a border, or by a root beside it.
 static bool op_is_needed(const Stream *s, const Op *op, const uint8_t *needed) {
     bool any = false;
     for (int i = 0; i < op->nres; i++)
         any |= needed[op->res[i]->id] != 0;
-    return any && !s->along[op->res[0]->id] && axes_has(op->res[0]->type.axes, s->whole->id);
+    return any && !is_effect(op) && !s->along[op->res[0]->id] &&
+           axes_has(op->res[0]->type.axes, s->whole->id);
 }
 
 static Cone stream_cone(Stream *s, Op *const *roots, int n) {
@@ -391,8 +397,6 @@ static bool stream_refuses(Stream *s) {
             return stream_unsupported(s, op, op_info(op->kind)->text);
         if (op_carries(s, op) && op->nres == FOLD_VALUES_MAX)
             return stream_unsupported(s, op, "a scan of so many values");
-        if (along && op->kind == OP_ATOMIC && op->nres > 0)
-            return stream_unsupported(s, op, "the old values of an atomic");
     }
     find_levels(s);
     for (int i = 0; i < s->k->nmem; i++) {
@@ -402,10 +406,6 @@ static bool stream_refuses(Stream *s) {
                 s, op, "accesses to a tensor that is read and written, in this order,");
     }
     return false;
-}
-
-static bool is_effect(const Op *op) {
-    return op_has(op->kind, TRAIT_WRITES) || op->kind == OP_PRINT || op->kind == OP_ASSERT;
 }
 
 // Ops along the axis whose values went into the loops.
@@ -622,6 +622,7 @@ static bool nest_stream(PassCtx *ctx, Kernel *k, Op *par) {
             continue; // held
         Stream s = {.ctx = ctx, .k = k, .whole = a, .tile = streamed_tile(ctx, k, &n, i)};
         Borders borders = {0};
+        stream_old_values(ctx, k, par->region[0], a, &borders);
         if (!stream_separate(ctx, k, par, a, &borders) || !order_accesses(&s, par, &borders) ||
             !segments_stream(&s, par->region[0]) || !all_streamed(&s, par))
             return false;

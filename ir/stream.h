@@ -9,6 +9,11 @@
 typedef VEC(Op *) Borders;
 void stream_border(PassCtx *ctx, Kernel *k, Borders *borders, Op *before);
 
+// A border behind each atomic in the region and those in it that has old values along the whole
+// axis: what uses them reads what its loop has kept.
+void stream_old_values(PassCtx *ctx, Kernel *k, Region *region, const Axis *whole,
+                       Borders *borders);
+
 // After it no value along the whole axis crosses the border of a region of the nest, or one that
 // was put in, and none is indexed along it. False: an error was reported.
 bool stream_separate(PassCtx *ctx, Kernel *k, Op *par, Axis *whole, Borders *borders);

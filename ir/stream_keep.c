@@ -20,6 +20,11 @@
 //
 //   %c = scan.sum[N] %x; %t = take %c, N = %p
 //   => %c = scan.sum[N] %x; store @s[.., N], %c; barrier; %t = load @s[.., %p]
+//
+// So do the old values of an atomic, which is executed once: a border follows it.
+//
+//   %o = atomic.add @y[N], %x; use %o
+//   => %o = atomic.add @y[N], %x; store @s[.., N], %o; barrier; %o' = load @s[.., N]; use %o'
 #include "ir/stream.h"
 
 #include "ir/nest.h"
@@ -96,6 +101,12 @@ static bool is_grid_axis(const Keep *s, uint16_t axis) {
     return false;
 }
 
+// The axis is all of a range that is known in front of the nest, not a loop's current tile.
+static bool has_fixed_ends(const Keep *s, const Axis *a) {
+    const Value *hi = a->is_dim ? a->extent : a->hi;
+    return hi && is_outside(s, hi) && (a->is_dim || !a->lo || is_outside(s, a->lo));
+}
+
 // Dims and, with `region`, indices at its start: one per binder of the grid, then one per other
 // axis of the value. An axis of an inner loop is counted from its window's begin.
 static int scratch_shape(Keep *s, Type type, Builder *dims_at, Builder *index_at, Value **dims,
@@ -120,7 +131,7 @@ static int scratch_shape(Keep *s, Type type, Builder *dims_at, Builder *index_at
         if (is_grid_axis(s, a->id))
             continue;
         Value *lo = a->is_dim ? NULL : a->lo, *hi = a->is_dim ? a->extent : a->hi;
-        bool fixed = hi && is_outside(s, hi) && (!lo || is_outside(s, lo));
+        bool fixed = has_fixed_ends(s, a);
         if (n == RANK_MAX || (!fixed && a->size == 0))
             return -1;
         if (dims_at)
@@ -408,19 +419,35 @@ static bool takes_border(Keep *s, Region *region, Borders *borders) {
     return any;
 }
 
-// The dim of scratch memory that an axis of a value has; -1: one per program, or its extent is not
-// the axis's.
+// `place` where `at` is in the current tile of the axis, else a place outside of any memory.
+static Value *inside_tile(Builder *b, Axis *a, Value *at, Value *place) {
+    Value *above = ir_cmp(b, CMP_GE, at, ir_begin(b, a), NULL);
+    Value *below = ir_cmp(b, CMP_LT, at, ir_end(b, a), NULL);
+    Value *inside = ir_binary(b, OP_AND, above, below, NULL);
+    return ir_select(b, inside, place, ir_index(b->kernel, -1), NULL);
+}
+
+// The dim of scratch memory that an axis of a value has.
 static int scratch_dim(const Keep *s, Type type, const Axis *a) {
+    for (int i = 0; i < s->par->nbinders; i++)
+        if (s->par->binder[i].axis == a)
+            return i;
     int n = s->par->nbinders;
-    const Value *hi = a->is_dim ? a->extent : a->hi;
-    if (is_grid_axis(s, a->id) || !hi || !is_outside(s, hi) || (a->lo && !is_outside(s, a->lo)))
-        return -1;
-    for (int i = 0; i < type.axes.n; i++) {
-        if (type.axes.id[i] == a->id)
-            return n;
+    for (int i = 0; i < type.axes.n && type.axes.id[i] != a->id; i++)
         n += !is_grid_axis(s, type.axes.id[i]);
-    }
-    return -1;
+    return n;
+}
+
+// Where in that dim the element of index `at` lies. What is outside of the memory is outside of the
+// axis, too, unless the value holds the axis's current tile: the memory has tiles of other
+// programs, or room that a tile at the axis's end does not fill.
+static Value *scratch_at(const Keep *s, Builder *b, Axis *a, Value *at) {
+    for (int i = 0; i < s->par->nbinders; i++)
+        if (s->par->binder[i].axis == a)
+            return inside_tile(b, a, at, sub(b, at, op_binder_lo(s->par, i)));
+    if (has_fixed_ends(s, a))
+        return sub(b, at, a->is_dim ? NULL : a->lo);
+    return inside_tile(b, a, at, sub(b, at, ir_begin(b, a)));
 }
 
 static Value *load_taken(Keep *s, const Segment *g, Op *op, Builder *b) {
@@ -433,14 +460,9 @@ static Value *load_taken(Keep *s, const Segment *g, Op *op, Builder *b) {
     for (int i = 0; i < c->mem->rank; i++)
         index[i] = all[i];
     for (int i = 0; i < op->naxes; i++) {
-        const Axis *a = op->axes[i];
-        int dim = scratch_dim(s, c->type, a);
-        if (dim < 0) {
-            refuse(s, op->span, "it is indexed along another axis that a loop walks, too");
-            return NULL;
-        }
+        Axis *a = op->axes[i];
         Value *at = ir_cast(b, DT_INDEX, value_in(s, g, op->in[1 + i], op->span), NULL);
-        index[dim] = sub(b, at, a->is_dim ? NULL : a->lo);
+        index[scratch_dim(s, c->type, a)] = scratch_at(s, b, a, at);
     }
     return ir_load(b, c->mem, index, fill ? value_in(s, g, fill, op->span) : NULL,
                    op->res[0]->name);
@@ -462,6 +484,22 @@ static void take_load(Keep *s, const Segment *g, Op *op) {
     ir_map_value(&map, op->res[0], v);
     ir_substitute(s->k->body, &map);
     ir_op_unlink(op);
+}
+
+// --- old values of atomics: an atomic is executed once ---
+
+static bool gives_old_along(const Op *op, const Axis *axis) {
+    return op->kind == OP_ATOMIC && op->nres > 0 && axes_has(op->res[0]->type.axes, axis->id);
+}
+
+void stream_old_values(PassCtx *ctx, Kernel *k, Region *region, const Axis *whole,
+                       Borders *borders) {
+    for (Op *op = region->first; op; op = op->next) {
+        for (int r = 0; r < op->nregion && has_body(op); r++)
+            stream_old_values(ctx, k, op->region[r], whole, borders);
+        if (gives_old_along(op, whole) && op->next)
+            stream_border(ctx, k, borders, op->next);
+    }
 }
 
 static void region_separate(Keep *s, Region *region) {
