@@ -160,21 +160,26 @@ static void axes_set_size(PassCtx *ctx, Kernel *k, AxisSet s, uint32_t size, uin
     }
 }
 
-// The contracted axis along which an operand is contiguous in memory, -1 = none: with it whole rows
-// are copied.
-static int contiguous_along(const Op *dot) {
+// The axis along which an operand is contiguous in memory; NULL: it is no load, or its index there
+// is computed.
+static const Axis *contiguous_axis(const Value *v) {
+    while (v->kind == VALUE_OP && v->def->kind == OP_CAST)
+        v = v->def->in[0];
+    if (v->kind != VALUE_OP || v->def->kind != OP_LOAD || v->def->mem[0].nidx == 0)
+        return NULL;
+    const Mem *t = v->def->mem[0].mem;
+    const Value *inner =
+        v->def->in[v->def->mem[0].first + (t->inner >= 0 ? t->inner : t->rank - 1)];
+    return inner->kind == VALUE_IOTA ? inner->axis : NULL;
+}
+
+// The one of `among` along which an operand is contiguous, -1 = none: with it whole rows are
+// copied.
+static int contiguous_of(const Op *dot, AxisSet among) {
     for (int i = 0; i < 2; i++) {
-        const Value *v = dot->in[i];
-        while (v->kind == VALUE_OP && v->def->kind == OP_CAST)
-            v = v->def->in[0];
-        if (v->kind != VALUE_OP || v->def->kind != OP_LOAD || v->def->mem[0].nidx == 0)
-            continue;
-        const Mem *t = v->def->mem[0].mem;
-        const Value *inner =
-            v->def->in[v->def->mem[0].first + (t->inner >= 0 ? t->inner : t->rank - 1)];
-        for (int j = 0; j < dot->naxes && inner->kind == VALUE_IOTA; j++)
-            if (dot->axes[j] == inner->axis)
-                return inner->axis->id;
+        const Axis *a = contiguous_axis(dot->in[i]);
+        if (a && axes_has(among, a->id))
+            return a->id;
     }
     return -1;
 }
@@ -208,9 +213,9 @@ static void dot_set_sizes(void *user, Op *op) {
     DotSizes s = dot_sizes(p->ctx->target, p->k, op, p->ndots);
     DotAxes d = dot_axes(op);
     DotSizes least = dot_least(p->ctx->target, op);
-    axes_set_size(p->ctx, p->k, d.rows, s.rows, least.rows, -1);
-    axes_set_size(p->ctx, p->k, d.cols, s.cols, least.cols, -1);
-    axes_set_size(p->ctx, p->k, d.along, s.along, least.along, contiguous_along(op));
+    axes_set_size(p->ctx, p->k, d.rows, s.rows, least.rows, contiguous_of(op, d.rows));
+    axes_set_size(p->ctx, p->k, d.cols, s.cols, least.cols, contiguous_of(op, d.cols));
+    axes_set_size(p->ctx, p->k, d.along, s.along, least.along, contiguous_of(op, d.along));
     axes_set_size(p->ctx, p->k, d.batch, 1, 1, -1);
 }
 
