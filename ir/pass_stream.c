@@ -177,11 +177,13 @@ static void find_late(void *user, Op *op) {
 // Ops in front of the loop that use its results (they stood between two reductions of one level)
 // move behind it, in order. What they touch in memory nothing else touches out of order:
 // stream_refuses sees to it.
-static void move_users_behind(Stream *s, Op *loop) {
+// `last`: of the ops that make the results, behind the loop.
+static void move_users_behind(Stream *s, Op *loop, Op *last) {
     uint8_t *late = ARENA_ARRAY(s->ctx->scratch, uint8_t, (size_t)s->k->nvalue + 1);
-    for (int i = 0; i < loop->nres; i++)
-        late[loop->res[i]->id] = 1;
-    Op *anchor = loop->next;
+    Op *anchor = last->next;
+    for (Op *op = loop; op != anchor; op = op->next)
+        for (int i = 0; i < op->nres; i++)
+            late[op->res[i]->id] = 1;
     for (Op *op = first_of(s), *next; op != loop; op = next) {
         next = op->next;
         Late l = {.value = late};
@@ -223,18 +225,18 @@ static void stream_reductions(Stream *s, Op **reds, int n, Op *before) {
     IrMap sub = ir_map_new(s->ctx->scratch, s->k);
     Value *acc[FOLD_VALUES_MAX + AXES_MAX];
     for (int i = 0, at = 0; i < n; at += reduction_values(reds[i++])) {
-        int first = at + reduction_first(reds[i]);
         for (int j = 0; j < reduction_values(reds[i]); j++)
             acc[j] = op_carry_arg(loop, at + j);
         for (int j = 0; j < reds[i]->nres; j++)
-            ir_map_value(&sub, reds[i]->res[j], loop->res[first + j]);
+            ir_map_value(&sub, reds[i]->res[j], reduction_result(&b, reds[i], loop, at, j));
         reduction_tile(&in, &map, reds[i], acc, next + at);
     }
     ir_yield(&in, ncarry, next, NULL);
     ir_substitute(s->region, &sub);
+    Op *last = before->prev;
     for (int i = 0; i < n; i++)
         ir_op_unlink(reds[i]);
-    move_users_behind(s, loop);
+    move_users_behind(s, loop, last);
 }
 
 static void stream_stores(Stream *s, Op **stores, int n) {

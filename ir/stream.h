@@ -23,10 +23,11 @@ bool stream_splits(Kernel *k, Op *op, const Axis *whole);
 // --- reductions along an axis: reduce, fold, argreduce, dot (stream_reduce.c) ---
 
 bool stream_reduces(const Op *op, const Axis *whole);
-// How many values a loop over its tiles carries, and which of them is its first result.
+// How many values a loop over its tiles carries.
 int reduction_values(const Op *red);
-int reduction_first(const Op *red);
 void reduction_start(Kernel *k, const Op *red, Value **inits, Type *types);
+// Result number i after the loop, of which the reduction's values are those from `at` on.
+Value *reduction_result(Builder *b, const Op *red, const Op *loop, int at, int i);
 // One more tile: the map has the axis's tile.
 void reduction_tile(Builder *b, IrMap *map, Op *red, Value *const *acc, Value **next);
 

@@ -23,7 +23,8 @@ bool stream_reduces(const Op *op, const Axis *whole) {
     return false;
 }
 
-int reduction_first(const Op *red) {
+// Which of the loop's values is the first result.
+static int reduction_first(const Op *red) {
     return red->kind == OP_ARGREDUCE ? 1 : 0;
 }
 
@@ -54,6 +55,35 @@ static Value *start_of(Kernel *k, const Op *red, int i) {
     return red->nin > 2 ? red->in[2] : zero_of(k, t);
 }
 
+// Where the axis's windows begin; NULL: not known.
+static const Value *first_position(const Op *red, const Axis *a) {
+    for (const Op *o = red->parent->owner; o && !a->lo; o = o->parent ? o->parent->owner : NULL)
+        for (int i = 0; i < o->nbinders; i++)
+            if (o->binder[i].axis == a)
+                return op_binder_lo(o, i);
+    return a->lo;
+}
+
+// -1 may be a position: nothing is one behind all others then, until the loop has ended.
+static bool has_negative_positions(const Op *red) {
+    const Value *lo = first_position(red, red->axes[0]);
+    return !red->axes[0]->is_dim && !(lo && value_is_const(lo) && lo->u.i >= 0);
+}
+
+static int64_t nothing_of(const Op *red) {
+    return has_negative_positions(red) ? INT64_MAX : -1;
+}
+
+Value *reduction_result(Builder *b, const Op *red, const Op *loop, int at, int i) {
+    Value *result = loop->res[at + reduction_first(red) + i];
+    if (red->kind != OP_ARGREDUCE || !has_negative_positions(red))
+        return result;
+    Value *first = loop->res[at + reduction_first(red)];
+    DType t = result->type.dtype;
+    Value *none = ir_cmp(b, CMP_EQ, first, ir_int(b->kernel, t, INT64_MAX), NULL);
+    return ir_select(b, none, ir_int(b->kernel, t, -1), result, NULL);
+}
+
 void reduction_start(Kernel *k, const Op *red, Value **inits, Type *types) {
     int first = reduction_first(red);
     for (int i = 0; i < red->nres; i++)
@@ -63,7 +93,7 @@ void reduction_start(Kernel *k, const Op *red, Value **inits, Type *types) {
         types[0].dtype = compared_dtype(red);
         inits[0] = reduce_identity(k, arg_reduce(red), types[0].dtype);
         for (int i = 1; i <= red->nres; i++)
-            inits[i] = ir_int(k, types[i].dtype, -1);
+            inits[i] = ir_int(k, types[i].dtype, nothing_of(red));
         return;
     }
     for (int i = 0; i < red->nres; i++)
@@ -78,9 +108,12 @@ static Value *either(Builder *b, Value *x, Value *y) {
     return ir_binary(b, OP_OR, x, y, NULL);
 }
 
-// Whether (x, at) comes before (y, best), as argreduce has it; positions of -1 are nothing.
-static Value *arg_before(Builder *b, ArgKind kind, Value *x, Value *y, int n, Value *const *at,
+// Whether (x, at) comes before (y, best), as argreduce has it. Positions of nothing are -1, or the
+// largest number and -1 in a tile, for which y is what it was then.
+static Value *arg_before(Builder *b, const Op *red, Value *x, Value *y, Value *const *at,
                          Value *const *best) {
+    ArgKind kind = (ArgKind)red->sub;
+    int n = red->nres;
     Value *zero = ir_int(b->kernel, at[0]->type.dtype, 0);
     Value *better = ir_cmp(b, kind == ARG_MAX ? CMP_GT : CMP_LT, x, y, NULL);
     Value *equal = ir_cmp(b, CMP_EQ, x, y, NULL);
@@ -97,6 +130,8 @@ static Value *arg_before(Builder *b, ArgKind kind, Value *x, Value *y, int n, Va
         earlier = earlier ? either(b, less, both(b, same, earlier)) : less;
     }
     Value *wins = either(b, better, both(b, equal, earlier));
+    if (has_negative_positions(red))
+        return wins;
     Value *first = ir_cmp(b, CMP_LT, best[0], zero, NULL);
     Value *some = ir_cmp(b, CMP_GE, at[0], zero, NULL);
     return both(b, some, either(b, first, wins));
@@ -110,7 +145,7 @@ static void argreduce_tile(Builder *b, IrMap *map, Op *red, Value *const *acc, V
     Value *value = ir_reduce(b, arg_reduce(red), x, along, NULL);
     Op *part = ir_clone(b, red, map);
     part->in[0] = x;
-    Value *take = arg_before(b, (ArgKind)red->sub, value, acc[0], red->nres, part->res, acc + 1);
+    Value *take = arg_before(b, red, value, acc[0], part->res, acc + 1);
     next[0] = ir_select(b, take, value, acc[0], NULL);
     for (int i = 0; i < red->nres; i++)
         next[1 + i] = ir_select(b, take, part->res[i], acc[1 + i], NULL);
