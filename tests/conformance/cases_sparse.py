@@ -245,6 +245,16 @@ def sort_rows(a):
     return dict(v=like(a, np.take_along_axis(integers(a.x), at, 1)), at=at)
 
 
+@case(FK, "M N S | 1 1 6 | 4 50 24 | 3 60 40 | 5 33 7 | 2 200 96 | 3 500 384", types=("f32", "f16", "i32"), defines="S", x=TIED)
+def sort_groups(a):
+    begins = range(0, a.N, a.S)
+    groups = [np.argsort(val(a.x)[:, b : b + a.S], -1, kind="stable") + b for b in begins]
+    at = np.concatenate(groups, 1)
+    back = np.concatenate([np.arange(b, min(b + a.S, a.N))[::-1] for b in begins])
+    x = integers(a.x)
+    return dict(v=like(a, np.take_along_axis(x, at, 1)), at=at, back=like(a, x[:, back]))
+
+
 @case(FK, "M N | 1 1 | 3 7 | 2 33", types=("f32",), defines="N", x="f32[M,N]")
 def median(a):
     return dict(y=np.median(a.x.v, 1))
