@@ -346,6 +346,7 @@ static uint64_t row_elements(uint64_t words) {
 // ones: all warps share a row.
 static int schedule_rows(PassCtx *ctx, Kernel *k, Op *par, const Nest *n, uint64_t held) {
     enum { WARP_ROW_REGISTERS = 96, OTHER_REGISTERS = 28, REGISTERS = 1 << 16 };
+    enum { ALL_REGISTERS_WARPS = 8 }; // fewer cannot have all registers, 255 for each thread
     const TargetDesc *t = ctx->target;
     if (t->family == TARGET_CPU) {
         uint64_t elements = (uint64_t)t->lanes * CPU_TILE_VECTORS;
@@ -370,7 +371,8 @@ static int schedule_rows(PassCtx *ctx, Kernel *k, Op *par, const Nest *n, uint64
     if (warps > (uint64_t)t->max_warps)
         warps = (uint64_t)t->max_warps;
     // What each thread needs besides its elements counts more, the more threads there are.
-    while (warps > 1 && held * words + warps * (uint64_t)t->lanes * OTHER_REGISTERS > REGISTERS)
+    while (warps > ALL_REGISTERS_WARPS &&
+           held * words + warps * (uint64_t)t->lanes * OTHER_REGISTERS > REGISTERS)
         warps /= 2;
     return (int)warps;
 }
