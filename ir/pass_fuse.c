@@ -259,11 +259,24 @@ static void nest_build(PassCtx *ctx, Kernel *k, const Root *roots, int n) {
         ir_op_unlink(roots[i].op);
 }
 
+static bool overwrites_one(const RootVec *run, const Root *r) {
+    for (uint32_t i = 0; i < run->len; i++)
+        if (run->data[i].op->mem[0].mem == r->op->mem[0].mem)
+            return true;
+    return false;
+}
+
+// Statements that share a launch. Addresses of every tensor are live in all of it, and the time
+// that LLVM needs grows faster than their number; more of them read little less memory together.
+enum { STATEMENTS_MOST = 32 };
+
 // Why the root may not join the run; NULL: it may.
 static const char *why_apart(const PassCtx *ctx, const Kernel *k, const RootVec *run,
                              const Root *r) {
     if (ctx->options->no_fuse)
         return "--no-fuse";
+    if (run->len >= STATEMENTS_MOST && !overwrites_one(run, r))
+        return "that one has as many statements as a launch may";
     if (!axes_equal(run->data[0].grid, r->grid))
         return "its grid is another one";
     for (uint32_t i = 0; i < run->len; i++) {
