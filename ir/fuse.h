@@ -44,14 +44,16 @@ bool fuse_may_keep(PassCtx *ctx, const Kernel *k, const Value *v, const char *wh
 // A load of a temp or output that a statement of this region has just stored, at the same place =>
 // the stored value.
 bool fuse_forward(Region *host);
+// The store's tensor holds its value from now on: a load of all of it is the value.
+bool store_holds_value(const Op *store);
 
 // The load is of elements that `root` writes, each in the program that loads it, and comes first:
 // it may share a launch with the root.
 bool op_reads_own(const Op *load, const Op *root);
 bool op_precedes(const Op *a, const Op *b); // of one region; an op precedes itself
 
-// A value that launches behind a run of statements load, because the run overwrites what it is made
-// of.
+// A value that launches behind a run of statements load: the run overwrites what it is made of, or
+// some of them load it anyway.
 typedef struct Reload {
     Value *v;
     const Op *store; // the statement of the run that stores it; NULL: a copy is needed

@@ -5,9 +5,10 @@
 //   %d = dot[K] ..; %n = reduce.sum[N] (mul %d, %d)
 //     => temp for %d: a reduction over columns of a product
 //
-// A kept value is stored once, in its own dtype, and loaded where it is used. Correct for every
-// program; what the cost model can do better (online forms, held tiles, halos) it takes away before
-// this runs.
+// A kept value is stored once, in its own dtype, and loaded where it is used; where a statement
+// stores it anyway, from there. A reduction may be used by the launch that makes it and be loaded
+// by others. Correct for every program; what the cost model can do better (online forms, held
+// tiles, halos) it takes away before this runs.
 #include "ir/fuse.h"
 
 #include "ir/fold.h"
@@ -23,23 +24,28 @@ static bool op_is_heavy(const Op *op) {
 
 typedef bool (*Blocks)(const Op *heavy, const Op *user);
 
-// The first product or reduction at or below `v` that `blocks` forbids inside `user`.
+// The last product or reduction at or below `v` that `blocks` forbids inside `user`, without what
+// others hold.
 static Value *blocking_value(Arena *scratch, const Kernel *k, Value *v, Blocks blocks,
                              const Op *user) {
     uint8_t *seen = ARENA_ARRAY(scratch, uint8_t, k->nvalue + 1);
     VEC(Value *) work = {0};
+    Value *last = NULL;
     vec_push(scratch, &work, v);
     while (work.len > 0) {
         Value *x = vec_pop(&work);
         if (x->kind != VALUE_OP || seen[x->id])
             continue;
         seen[x->id] = 1;
-        if (op_is_heavy(x->def) && blocks(x->def, user))
-            return x;
+        if (op_is_heavy(x->def) && blocks(x->def, user)) {
+            if (!last || op_precedes(last->def, x->def))
+                last = x;
+            continue;
+        }
         for (int i = 0; i < x->def->nin; i++)
             vec_push(scratch, &work, x->def->in[i]);
     }
-    return NULL;
+    return last;
 }
 
 // A product's operand may hold no product and no reduction: the loop over k would repeat it.
@@ -124,14 +130,17 @@ static Op *value_spill(Kernel *k, Value *v) {
     return value_store(&b, v);
 }
 
-// Spills the value, and every later use takes %v' = load @t[axes] instead.
-static void value_keep(Kernel *k, Value *v) {
-    Op *store = value_spill(k, v);
-    Builder b =
-        store->next ? ir_builder_before(k, store->next) : ir_builder_at_end(k, store->parent);
+// Every use of the value from `first` on takes %v' = load @t[axes] instead.
+static void value_reuse(Kernel *k, Value *v, const Op *store, Op *first) {
+    Builder b = first ? ir_builder_before(k, first) : ir_builder_at_end(k, store->parent);
     b.span = v->def->span;
     Value *loaded = value_load(&b, store->mem[0].mem, v);
     value_replace(loaded->def->next, v, loaded, store);
+}
+
+static void value_keep(Kernel *k, Value *v) {
+    Op *store = value_spill(k, v);
+    value_reuse(k, v, store, store->next);
 }
 
 static bool too_many_dims(PassCtx *ctx, const Value *v) {
@@ -193,6 +202,80 @@ static Value *value_to_keep(Arena *scratch, const Kernel *k, const Op *op, int i
     return v && v->kind == VALUE_OP && !inside_nest(v->def) ? v : NULL;
 }
 
+// The statement in front of `user` that stores the value into a tensor which then keeps it.
+static Op *value_home(const Region *host, const Value *v, const Op *user) {
+    Op *home = NULL;
+    bool before = v->def->parent == host;
+    for (Op *op = before ? v->def->next : NULL; op; op = op->next) {
+        before &= op != user;
+        if (home && op_writes(op, home->mem[0].mem))
+            home = NULL;
+        if (!home && before && store_holds_value(op) && op_store_value(op) == v)
+            home = op;
+    }
+    return home;
+}
+
+typedef VEC(Op *) OpVec;
+
+// Elementwise ops between the value and operand `i` of its user, last first. False: there are
+// others.
+static bool find_path(Arena *scratch, const Kernel *k, const Op *user, int i, const Value *v,
+                      OpVec *path) {
+    const uint8_t *from = values_from(scratch, k, v->def);
+    uint8_t *needed = ARENA_ARRAY(scratch, uint8_t, k->nvalue + 1);
+    needed[user->in[i]->id] = 1;
+    for (Op *op = user->prev; op != v->def; op = op->prev) {
+        if (op->nres == 0 || !needed[op->res[0]->id] || !from[op->res[0]->id])
+            continue;
+        if (op->nres > 1 || op->nregion > 0 || !op_has(op->kind, TRAIT_PURE) || op_is_heavy(op))
+            return false;
+        vec_push(scratch, path, op);
+        for (int j = 0; j < op->nin; j++)
+            needed[op->in[j]->id] = 1;
+    }
+    return true;
+}
+
+// A reduction that one operand takes from memory; other users may be in the launch that makes it.
+static bool keep_for_operand(PassCtx *ctx, Kernel *k, Region *host, Op *user, int i, Value *v) {
+    OpVec path = {0};
+    if (v->def->kind != OP_REDUCE || v->def->parent != host ||
+        !find_path(ctx->scratch, k, user, i, v, &path))
+        return false;
+    Op *home = value_home(host, v, user);
+    if (!home)
+        home = value_spill(k, v);
+    Builder b = ir_builder_before(k, user);
+    b.span = v->def->span;
+    const MemRef *ref = &home->mem[0];
+    if (!store_holds_value(home)) {
+        value_reuse(k, v, home, home->next);
+        return true;
+    }
+    IrMap map = ir_map_new(ctx->scratch, k);
+    ir_map_value(&map, v, ir_load(&b, ref->mem, &home->in[ref->first], NULL, v->name));
+    while (path.len > 0) {
+        const Op *op = vec_pop(&path);
+        b.span = op->span;
+        ir_clone(&b, op, &map);
+    }
+    user->in[i] = ir_mapped(&map, user->in[i]);
+    return true;
+}
+
+static void keep_factor(Kernel *k, Region *host, Op *product, Value *v) {
+    const Op *home = value_home(host, v, product);
+    if (!home) {
+        value_keep(k, v);
+        return;
+    }
+    const MemRef *ref = &home->mem[0];
+    Builder b = ir_builder_before(k, product);
+    b.span = v->def->span;
+    value_replace(product, v, ir_load(&b, ref->mem, &home->in[ref->first], NULL, v->name), NULL);
+}
+
 static bool keep_for_heavy(PassCtx *ctx, Kernel *k, Region *host) {
     for (Op *op = host->first; op; op = op->next) {
         if (!op_is_heavy(op))
@@ -200,15 +283,17 @@ static bool keep_for_heavy(PassCtx *ctx, Kernel *k, Region *host) {
         for (int i = 0; i < op->nin; i++) {
             bool is_factor = op->kind == OP_DOT && i < 2;
             for (Value *keep; (keep = value_to_keep(ctx->scratch, k, op, i));) {
-                if (too_many_dims(ctx, keep))
+                if (!fuse_may_keep(
+                        ctx, k, keep,
+                        is_factor ? "the loop of the product that uses it would compute it again"
+                                  : "a reduction along its own axes uses it"))
                     return false;
-                remark_kept(ctx, k, keep,
-                            is_factor
-                                ? "the loop of the product that uses it would compute it again"
-                                : "a reduction along its own axes uses it");
-                value_keep(k, keep);
-                if (is_factor)
+                if (is_factor) {
+                    keep_factor(k, host, op, keep);
                     break;
+                }
+                if (!keep_for_operand(ctx, k, host, op, i, keep))
+                    value_keep(k, keep);
             }
         }
     }

@@ -8,7 +8,7 @@
 //     that one %v is a load of what the launch has stored, else of a copy that it makes.
 //
 // What shares a launch is known only when a run of statements is complete, so the last case is
-// settled there, by fuse_hand_over.
+// settled there, by fuse_hand_over. What is in memory because somebody loads it is loaded by all.
 #include "ir/fuse.h"
 
 #include <string.h>
@@ -36,9 +36,11 @@ static bool store_is_whole(const Op *store) {
     return true;
 }
 
-// Its tensor holds the value from now on: a load of all of it is the value.
-static bool store_holds_value(const Op *store) {
-    return store->kind == OP_STORE && !store->mem[0].mem->opt && store_is_whole(store);
+bool store_holds_value(const Op *store) {
+    if (store->kind != OP_STORE || store->mem[0].mem->opt || !store_is_whole(store))
+        return false;
+    const Type t = op_store_value(store)->type; // a broadcast value has fewer axes
+    return t.dtype == store->mem[0].mem->dtype && axes_equal(t.axes, root_axes(store));
 }
 
 bool fuse_forward(Region *host) {
@@ -51,9 +53,8 @@ bool fuse_forward(Region *host) {
             next = op->next;
             if (op_writes(op, store->mem[0].mem))
                 break;
-            // A broadcast value has fewer axes than what was stored.
             if (op->kind != OP_LOAD || op->mem[0].mem != store->mem[0].mem ||
-                !op_same_place(op, store) || !axes_equal(op->res[0]->type.axes, v->type.axes))
+                !op_same_place(op, store))
                 continue;
             value_replace(next, op->res[0], v, NULL);
             ir_op_unlink(op);
@@ -164,8 +165,7 @@ static bool stays_own(Op *rest, const Op *store) {
 static bool can_reload(const Run *run, const Op *store) {
     const Value *v = op_store_value(store);
     return store_holds_value(store) && v->kind == VALUE_OP && v->def->parent == store->parent &&
-           v->type.dtype == store->mem[0].mem->dtype &&
-           axes_equal(v->type.axes, root_axes(store)) && stays_own(behind(run), store);
+           stays_own(behind(run), store);
 }
 
 // The statement of the run that overwrites what the load reads.
@@ -193,6 +193,14 @@ static void reload_add(HandOver *h, Value *v, const Op *store) {
     find_needed(h->host, h->run, h->reloaded, h->needed, h->nvalue);
 }
 
+// Ops behind the store need what it has stored from memory.
+static bool is_loaded(const HandOver *h, const Op *store) {
+    for (const Op *op = store->next; op; op = op->next)
+        if (op->kind == OP_LOAD && op->mem[0].mem == store->mem[0].mem && h->needed[op->res[0]->id])
+            return true;
+    return false;
+}
+
 ReloadVec fuse_hand_over(Arena *scratch, const Kernel *k, const Run *run) {
     HandOver h = {.scratch = scratch,
                   .host = run->root[0]->parent,
@@ -211,6 +219,10 @@ ReloadVec fuse_hand_over(Arena *scratch, const Kernel *k, const Run *run) {
         if (h.needed[load->res[0]->id])
             reload_add(&h, load->res[0], NULL);
     }
+    for (int i = 0; i < run->n; i++)
+        if (can_reload(run, run->root[i]) && h.needed[op_store_value(run->root[i])->id] &&
+            is_loaded(&h, run->root[i]))
+            reload_add(&h, op_store_value(run->root[i]), run->root[i]);
     return h.reloads;
 }
 
