@@ -9,7 +9,7 @@ log=$(mktemp) && trap 'rm -f "$log" "$log.ptx"' EXIT
 
 printf '%-24s %8s %8s %8s %8s %8s %9s %8s\n' kernel parse front passes code total ptx variants
 for entry in axpy.fk:axpy softmax.fk:softmax_whole softmax.fk:softmax_rows linear_gelu.fk:linear_gelu \
-    linear_gelu.fk:linear_gelu_tiled; do
+    linear_gelu.fk:linear_gelu_tiled attention.fk:attention; do
     for type in bf16 f32; do
         for _ in 1 2 3; do
             "$fusec" "examples/${entry%%:*}" --kernel="${entry##*:}" -D T=$type --target="$target" \

@@ -205,12 +205,20 @@ static void note_unit(PassCtx *ctx, const Kernel *k, const Op *dot) {
               dtype_name(dot->in[1]->type.dtype), ctx->target->name);
 }
 
+// Sums of 8-bit floats that are scaled before they are added up, as with a scale for each block: a
+// thread holds the unit's own sums, those of the step and those of all steps.
+static bool is_scaled_fp8(const Op *dot) {
+    return dtype_is_fp8(dot->in[0]->type.dtype) && dot->nin == 2;
+}
+
 static void dot_set_sizes(void *user, Op *op) {
     DotPass *p = user;
     if (op->kind != OP_DOT)
         return;
     note_unit(p->ctx, p->k, op);
     DotSizes s = dot_sizes(p->ctx->target, p->k, op, p->ndots);
+    if (p->ctx->target->family != TARGET_CPU && is_scaled_fp8(op))
+        s.cols /= 2;
     DotAxes d = dot_axes(op);
     DotSizes least = dot_least(p->ctx->target, op);
     axes_set_size(p->ctx, p->k, d.rows, s.rows, least.rows, contiguous_of(op, d.rows));
@@ -253,7 +261,7 @@ static void add_accumulators(void *user, Op *op) {
     bool vectors = kernel_has_vectors(p->k);
     bool unit_does = dot_unit(p->ctx->target, op, ANY_K, &unit);
     uint64_t shared = vectors ? SHARED : unit_does ? 2 * SHARED : SHARED_FMA;
-    p->accumulators += tile_elements(p->k, op->res[0]->type.axes);
+    p->accumulators += tile_elements(p->k, op->res[0]->type.axes) * (is_scaled_fp8(op) ? 2 : 1);
     for (int i = 0; i < 2; i++)
         p->accumulators += gathered(p->k, op->in[i], DEPTH) * shared;
 }

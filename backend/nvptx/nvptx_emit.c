@@ -126,7 +126,8 @@ static const char *pipeline(int level) {
         return "";
     if (level >= 3)
         return "default<O3>";
-    return "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,gvn),globaldce";
+    return "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,gvn,dce),"
+           "globaldce";
 }
 
 static bool passes_ok(Target *t, LLVMErrorRef error) {
@@ -141,9 +142,10 @@ static bool passes_ok(Target *t, LLVMErrorRef error) {
 // What does not change in a loop leaves it, where registers are left for that.
 static bool hoist(Target *t, LLVMValueRef f, LLVMPassBuilderOptionsRef options) {
     Arena *arena = arena_new("registers of a function");
-    const char *passes = pressure_hoists(arena, f) ? "loop-mssa(licm),dce" : "dce";
+    bool hoists = pressure_hoists(arena, f);
     arena_free(arena);
-    return passes_ok(t, LLVMRunPassesOnFunction(f, passes, nvptx_of(t)->machine, options));
+    return !hoists || passes_ok(t, LLVMRunPassesOnFunction(f, "loop-mssa(licm),dce",
+                                                           nvptx_of(t)->machine, options));
 }
 
 static bool run_passes(Target *t) {

@@ -55,7 +55,7 @@ void nvptx_stmatrix(Target *t, const Access *a, int count, bool trans, Shared p,
 V nvptx_shared_pointer(Target *t, Shared p, bool with_imm); // address space 3
 
 // --- nvptx_pressure.c ---
-// Whether a thread has registers for what its loops compute again in every step.
+// Whether there are loops, and a thread has registers for what they compute again in every step.
 bool pressure_hoists(Arena *arena, LLVMValueRef f);
 
 // --- nvptx_warp.c ---

@@ -340,10 +340,10 @@ typedef struct Step {
     uint32_t block, next;
 } Step;
 
-// All loops do: an edge back to a block on the path that leads to it ends one.
+// There are loops, and all do: an edge back to a block on the path that leads to it ends one.
 static bool loops_hoist(Code *c) {
     VEC(Step) path = {0};
-    bool all = true;
+    bool all = true, any = false;
     vec_push(c->arena, &path, ((Step){0, 0}));
     c->block[0].visited = c->block[0].on_path = true;
     while (path.len > 0 && all) {
@@ -356,13 +356,14 @@ static bool loops_hoist(Code *c) {
         }
         uint32_t to = b->to.data[s->next++];
         if (c->block[to].on_path) {
+            any = true;
             all = loop_hoists(c, to, s->block);
         } else if (!c->block[to].visited) {
             c->block[to].visited = c->block[to].on_path = true;
             vec_push(c->arena, &path, ((Step){to, 0}));
         }
     }
-    return all;
+    return any && all;
 }
 
 bool pressure_hoists(Arena *arena, LLVMValueRef f) {

@@ -10,7 +10,7 @@ other. A line for each function that spills: target, kernel, bytes stored and lo
 whose name says type and variant. The library has no kernels: its functions are in all of these.
 
 Each function is assembled once: with --cache what an earlier run has found is kept in that folder, by the function's
-text, so that after a change only what the change touches takes time. A first run takes about 15 minutes a
+text, so that after a change only what the change touches takes time. A first run takes about 10 minutes a
 target on one core. Exit status: 0 when all is assembled without spills, 1 when not, 77 where numpy is missing.
 """
 
