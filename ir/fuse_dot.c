@@ -124,6 +124,38 @@ static void dot_to_loop(PassCtx *ctx, Kernel *k, Op *dot, Axis *whole) {
     ir_op_unlink(dot);
 }
 
+static bool axis_becomes_loop(PassCtx *ctx, const Kernel *k, const Op *dot, const Axis *a) {
+    return axis_is_long(a) && !dot_stays(ctx, k, dot, a);
+}
+
+// The loaded operand's elements lie next to each other along the axis, as far as the order of dims
+// tells.
+static bool is_contiguous_along(const Value *v, const Axis *a) {
+    while (v->kind == VALUE_OP && v->def->kind == OP_CAST)
+        v = v->def->in[0];
+    if (v->kind != VALUE_OP || v->def->kind != OP_LOAD || v->def->mem[0].nidx == 0)
+        return false;
+    const MemRef *m = &v->def->mem[0];
+    const Value *inner = v->def->in[m->first + m->nidx - 1];
+    return inner->kind == VALUE_IOTA && inner->axis == a;
+}
+
+// The long axis that becomes the outermost loop: the first one, or on the CPU, where the innermost
+// loop takes one step at a time, the first that memory is not contiguous along. NULL: there is
+// none.
+static Axis *outermost_axis(PassCtx *ctx, const Kernel *k, const Op *dot) {
+    Axis *contiguous = NULL;
+    for (int i = 0; i < dot->naxes; i++) {
+        Axis *a = dot->axes[i];
+        if (!axis_becomes_loop(ctx, k, dot, a))
+            continue;
+        if (ctx->target->family != TARGET_CPU || !is_contiguous_along(dot->in[0], a))
+            return a;
+        contiguous = a;
+    }
+    return contiguous;
+}
+
 static void region_dot_loops(PassCtx *ctx, Kernel *k, Region *region) {
     for (Op *op = region->first, *next; op; op = next) {
         next = op->next;
@@ -131,20 +163,17 @@ static void region_dot_loops(PassCtx *ctx, Kernel *k, Region *region) {
             region_dot_loops(ctx, k, op->region[i]);
         if (op->kind != OP_DOT)
             continue;
-        // The first long axis becomes the outermost loop; the dot inside it may have more.
-        for (int i = 0; i < op->naxes; i++) {
-            if (!axis_is_long(op->axes[i]) || dot_stays(ctx, k, op, op->axes[i]))
-                continue;
-            Op *before = op->prev;
-            dot_to_loop(ctx, k, op, op->axes[i]);
-            // The new loop stands where the dot stood.
-            Op *loop = before ? before->next : region->first;
-            while (loop && loop->kind != OP_FOR)
-                loop = loop->next;
-            if (loop)
-                region_dot_loops(ctx, k, loop->region[0]);
-            break;
-        }
+        Axis *outermost = outermost_axis(ctx, k, op);
+        if (!outermost)
+            continue;
+        Op *before = op->prev;
+        dot_to_loop(ctx, k, op, outermost); // the dot inside it may have more
+        // The new loop stands where the dot stood.
+        Op *loop = before ? before->next : region->first;
+        while (loop && loop->kind != OP_FOR)
+            loop = loop->next;
+        if (loop)
+            region_dot_loops(ctx, k, loop->region[0]);
     }
 }
 
