@@ -19,7 +19,14 @@ typedef struct Bounds {
 
 // --- windows ---
 
-static bool starts_at_or_after_0(const Value *lo) {
+static bool is_edge(const Value *v, OpKind kind) {
+    return v->kind == VALUE_OP && v->def->kind == kind;
+}
+
+// A window in another axis's starts where that one does or later.
+static bool starts_at_or_after_0(const Bounds *b, const Value *lo) {
+    while (lo && is_edge(lo, OP_BEGIN))
+        lo = b->window[lo->def->axes[0]->id].lo;
     return !lo || (lo->kind == VALUE_CONST && lo->u.i >= 0);
 }
 
@@ -53,13 +60,15 @@ static void window_end(const Axis *a, AxisWindow *w) {
 
 static bool window_ends_at(const Bounds *b, const Axis *a, const Value *extent) {
     const Value *hi = b->window[a->id].hi;
+    while (hi && is_edge(hi, OP_END)) // it ends no later than that axis
+        hi = b->window[hi->def->axes[0]->id].hi;
     return hi && (hi == extent || (hi->kind == VALUE_CONST && extent->kind == VALUE_CONST &&
                                    hi->u.i <= extent->u.i));
 }
 
 // --- checks ---
 
-static bool arg_is_inside(const Value *v, const Value *extent) {
+static bool arg_is_inside(const Bounds *b, const Value *v, const Value *extent) {
     const Op *loop = v->region->owner;
     if (!loop || (loop->kind != OP_PARALLEL && loop->kind != OP_FOR))
         return false;
@@ -69,7 +78,7 @@ static bool arg_is_inside(const Value *v, const Value *extent) {
         const Value *hi = op_binder_hi(loop, i);
         bool below = hi == extent ||
                      (value_is_const(hi) && value_is_const(extent) && hi->u.i <= extent->u.i);
-        return below && starts_at_or_after_0(op_binder_lo(loop, i));
+        return below && starts_at_or_after_0(b, op_binder_lo(loop, i));
     }
     return false;
 }
@@ -96,7 +105,7 @@ static bool tile_index_is_inside(const Bounds *b, const Value *v, const Value *e
     const Axis *a = tile->in[0]->def->axes[0];
     const AxisWindow *w = &b->window[a->id];
     const Op *count = binary_of(extent, OP_CDIV);
-    return count && w->binder && count->in[0] == w->hi && starts_at_or_after_0(w->lo) &&
+    return count && w->binder && count->in[0] == w->hi && starts_at_or_after_0(b, w->lo) &&
            value_is_int(tile->in[1], a->size) && value_is_int(count->in[1], a->size);
 }
 
@@ -107,14 +116,14 @@ static bool index_is_inside(const Bounds *b, const Value *v, const Mem *t, int d
     if (v->kind == VALUE_CONST)
         return value_is_const(extent) && v->u.i >= 0 && v->u.i < extent->u.i;
     if (v->kind == VALUE_ARG)
-        return arg_is_inside(v, extent);
+        return arg_is_inside(b, v, extent);
     if (v->kind == VALUE_OP)
         return tile_index_is_inside(b, v, extent);
     if (v->kind != VALUE_IOTA)
         return false;
     const Axis *a = v->axis;
     return axis_is_exact(b, a) && window_ends_at(b, a, extent) &&
-           starts_at_or_after_0(b->window[a->id].lo);
+           starts_at_or_after_0(b, b->window[a->id].lo);
 }
 
 static void access_check(Bounds *b, Op *op) {

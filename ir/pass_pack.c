@@ -21,6 +21,7 @@ enum { LOOPS_MAX = RANK_MAX - 2, TREE_DEPTH = 16, ROWS_LEAST = 32, ALONG_TILE = 
 typedef struct Along {
     const Op *loop;
     int binder;
+    Value *extent; // its positions are 0 .. that
     bool used;
 } Along;
 
@@ -42,8 +43,51 @@ static bool known_at_launch(const Pack *p, const Value *v) {
     return v->kind != VALUE_ARG || !region_contains(p->par->region[0], v->region);
 }
 
+typedef struct Declared {
+    const Axis *axis;
+    bool here;
+} Declared;
+
+static void find_declaration(void *user, Op *op) {
+    Declared *d = user;
+    d->here |= op->kind == OP_AXIS && op->axes[0] == d->axis;
+}
+
+// The axis whose index space `a` walks, as far as that is declared outside the nest; else NULL.
+static Axis *outer_of(const Pack *p, const Axis *a) {
+    Axis *of = a->of;
+    while (of) {
+        Declared d = {.axis = of};
+        ir_walk(p->par->region[0], find_declaration, &d);
+        if (!d.here)
+            return of;
+        of = of->of;
+    }
+    return NULL;
+}
+
+static bool is_window_of(const Axis *a, const Value *lo, const Value *hi) {
+    bool ends = lo->kind == VALUE_OP && lo->def->kind == OP_BEGIN && hi->kind == VALUE_OP &&
+                hi->def->kind == OP_END;
+    return ends && a && lo->def->axes[0] == a && hi->def->axes[0] == a;
+}
+
+// NULL: the range is not 0.. something known, nor the window of a loop around it that has such a
+// range.
+static Value *find_extent(const Pack *p, const Op *loop, int i) {
+    Value *lo = op_binder_lo(loop, i), *hi = op_binder_hi(loop, i);
+    if (loop->binder[i].has_step)
+        return NULL;
+    if (value_is_int(lo, 0) && known_at_launch(p, hi))
+        return hi;
+    for (int j = 0; j < p->nalong && loop->binder[i].axis; j++)
+        if (is_window_of(p->along[j].loop->binder[p->along[j].binder].axis, lo, hi))
+            return p->along[j].extent;
+    return NULL;
+}
+
 // The loops between the nest and the product, from the outside. False: something else is there, or
-// a range that is not 0.. something known.
+// a range without an extent.
 static bool find_loops(Pack *p) {
     const Op *loops[LOOPS_MAX];
     int n = 0;
@@ -54,12 +98,10 @@ static bool find_loops(Pack *p) {
     }
     while (n-- > 0)
         for (int i = 0; i < loops[n]->nbinders; i++) {
-            bool is_range = value_is_int(op_binder_lo(loops[n], i), 0) &&
-                            !loops[n]->binder[i].has_step &&
-                            known_at_launch(p, op_binder_hi(loops[n], i));
-            if (!is_range || p->nalong == LOOPS_MAX)
+            Value *extent = find_extent(p, loops[n], i);
+            if (!extent || p->nalong == LOOPS_MAX)
                 return false;
-            p->along[p->nalong++] = (Along){.loop = loops[n], .binder = i};
+            p->along[p->nalong++] = (Along){.loop = loops[n], .binder = i, .extent = extent};
         }
     return true;
 }
@@ -129,7 +171,7 @@ static Mem *panels_new(Pack *p, Builder *b) {
     dims[n++] = ir_binary(b, OP_CDIV, p->ncols, ir_index(p->k, p->cols->size), NULL);
     for (int i = 0; i < p->nalong; i++)
         if (p->along[i].used)
-            dims[n++] = op_binder_hi(p->along[i].loop, p->along[i].binder);
+            dims[n++] = p->along[i].extent;
     dims[n++] = ir_index(p->k, p->cols->size);
     return ir_temp(b, "panels", p->dot->in[1]->type.dtype, n, dims);
 }
@@ -152,13 +194,13 @@ static void panels_fill(Pack *p, Builder *b, Mem *panels) {
             continue;
         Axis *a = NULL;
         if (bd->axis) {
-            a = ir_axis(b, bd->axis->name, (Axis *)bd->axis->of, i == last ? ALONG_TILE : 1);
+            a = ir_axis(b, bd->axis->name, outer_of(p, bd->axis), i == last ? ALONG_TILE : 1);
             ir_map_axis(&map, bd->axis, a);
         }
         binders[n++] = (BinderInit){.axis = a,
                                     .name = bd->var ? bd->var->name : NULL,
                                     .lo = ir_index(p->k, 0),
-                                    .hi = op_binder_hi(p->along[i].loop, p->along[i].binder)};
+                                    .hi = p->along[i].extent};
     }
     Op *fill = ir_parallel(b, n, binders);
     op_set_int(p->k, fill, ATTR_warps, 1);

@@ -19,6 +19,7 @@ static const PipelineStep steps[] = {
          "guards are facts for all later passes; before sizes, which depend on them"),
     STEP(schedule, NESTS, NESTS, "sizes decide what is held and what is streamed"),
     STEP(stream, NESTS, SCHEDULED, "needs sizes; makes the last loops"),
+    STEP(roll, SCHEDULED, SCHEDULED, "sizes are final; what its loops read alone is dropped next"),
     STEP(simplify, PLACED, SCHEDULED, "new loops have invariant code"),
     STEP(pack, SCHEDULED, SCHEDULED, "sizes and loops are final; its copies need bounds"),
     STEP(bounds, SCHEDULED, SCHEDULED, "after all reshaping of loops: windows are final"),
