@@ -764,6 +764,10 @@ static bool nest_layouts(PassCtx *ctx, Kernel *k, Op *par) {
         if (!l.best || a.failed)
             break;
         const Layout *d = default_layout(&a, l.best->type.axes);
+        if (!d && tile_elements(k, l.best->type.axes) > tile_most(ctx->target, a.warps)) {
+            tile_too_large(ctx, k, par->span, l.best->type.axes, a.warps);
+            return false;
+        }
         if (!d) {
             fail(&a, par, "a tile of this shape");
             break;

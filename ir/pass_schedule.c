@@ -27,9 +27,6 @@ enum {
 // make the warps' tiles smaller, and then shared memory, read once per warp, cannot feed the matrix
 // unit.
 enum { ACCUMULATORS_PER_THREAD = 128, PRODUCT_WARPS_MAX = 8 };
-// Of the tile of a program, whatever a schedule asks for.
-enum { ELEMENTS_PER_THREAD_MAX = 256 };
-
 // The extent of the axis whose tiles `a` walks, where it is a constant; else 0.
 static uint64_t known_extent(const Axis *a) {
     int64_t n;
@@ -522,15 +519,6 @@ static void remark_nest(PassCtx *ctx, const Kernel *k, const Op *par, const Nest
            warps, warps == 1 ? "" : "s");
 }
 
-// The sizes of `axes`, "m = 128, n = 256".
-static const char *tile_text(PassCtx *ctx, const Kernel *k, AxisSet axes) {
-    const char *text = "";
-    for (int i = 0; i < axes.n; i++)
-        text = arena_printf(ctx->scratch, "%s%s%s = %u", text, i ? ", " : "",
-                            k->axis[axes.id[i]]->name, k->axis[axes.id[i]]->size);
-    return text;
-}
-
 // A tile that no thread's registers hold is refused here: lowering it would take minutes.
 static bool tile_fits(PassCtx *ctx, const Kernel *k, const Op *par, const Nest *n, int warps) {
     AxisSet axes = axes_none();
@@ -539,15 +527,9 @@ static bool tile_fits(PassCtx *ctx, const Kernel *k, const Op *par, const Nest *
     for (int i = 0; n->ndots == 0 && i < par->nbinders; i++)
         if (par->binder[i].axis)
             (void)axes_add(&axes, par->binder[i].axis->id);
-    uint64_t most = ELEMENTS_PER_THREAD_MAX * (uint64_t)ctx->target->lanes * (uint64_t)warps;
-    uint64_t elements = tile_elements(k, axes);
-    if (elements <= most)
+    if (tile_elements(k, axes) <= tile_most(ctx->target, warps))
         return true;
-    diag_add(ctx->diags, DIAG_TOO_LARGE, n->ndots > 0 ? n->dot->span : par->span,
-             "a tile of %llu elements (%s) in %d warp%s; a thread holds at most "
-             "%d elements, these warps %llu: choose smaller tiles or more warps",
-             (unsigned long long)elements, tile_text(ctx, k, axes), warps, warps == 1 ? "" : "s",
-             ELEMENTS_PER_THREAD_MAX, (unsigned long long)most);
+    tile_too_large(ctx, k, n->ndots > 0 ? n->dot->span : par->span, axes, warps);
     return false;
 }
 

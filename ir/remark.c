@@ -71,6 +71,25 @@ const char *remark_sizes(PassCtx *ctx, const Kernel *k, AxisSet axes) {
     return text;
 }
 
+enum { ELEMENTS_PER_THREAD_MAX = 256 };
+
+uint64_t tile_most(const TargetDesc *target, int warps) {
+    return ELEMENTS_PER_THREAD_MAX * (uint64_t)target->lanes * (uint64_t)warps;
+}
+
+void tile_too_large(PassCtx *ctx, const Kernel *k, Span span, AxisSet axes, int warps) {
+    const char *sizes = "";
+    for (int i = 0; i < axes.n; i++) {
+        const Axis *a = k->axis[axes.id[i]];
+        sizes = remark_join(ctx, sizes, arena_printf(ctx->scratch, "%s = %u", a->name, a->size));
+    }
+    diag_add(ctx->diags, DIAG_TOO_LARGE, span,
+             "a tile of %llu elements (%s) in %d warp%s; a thread holds at most "
+             "%d elements, these warps %llu: choose smaller tiles or more warps",
+             (unsigned long long)tile_elements(k, axes), sizes, warps, warps == 1 ? "" : "s",
+             ELEMENTS_PER_THREAD_MAX, (unsigned long long)tile_most(ctx->target, warps));
+}
+
 const char *remark_mem(PassCtx *ctx, const Mem *m) {
     const char *name = m->kind == MEM_TEMP ? remark_name(ctx->scratch, m->name) : m->name;
     if (!name)

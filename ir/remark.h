@@ -28,6 +28,10 @@ const char *written_axis(Arena *scratch, const Axis *axis); // never NULL
 const char *remark_axes(PassCtx *ctx, const Kernel *k, AxisSet axes);
 // "m by 128, n by 64": those that have a size.
 const char *remark_sizes(PassCtx *ctx, const Kernel *k, AxisSet axes);
+// The most elements of the tile of a program of so many warps, whatever a schedule asks for; and
+// the error where a tile has more.
+uint64_t tile_most(const TargetDesc *target, int warps);
+void tile_too_large(PassCtx *ctx, const Kernel *k, Span span, AxisSet axes, int warps);
 const char *remark_mem(PassCtx *ctx, const Mem *m); // "`x`", "the temporary `h`"
 // `text` with `item` added behind a comma.
 const char *remark_join(PassCtx *ctx, const char *text, const char *item);
