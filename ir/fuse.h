@@ -64,6 +64,7 @@ typedef VEC(Reload) ReloadVec;
 typedef struct Run {
     int n;
     Op *const *root;
+    bool deep; // what it stores costs more to compute again than to load
 } Run;
 ReloadVec fuse_hand_over(Arena *scratch, const Kernel *k, const Run *run);
 // Later ops use a load in the place of the value. The run's own ops have been copied before.

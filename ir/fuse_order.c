@@ -209,6 +209,9 @@ ReloadVec fuse_hand_over(Arena *scratch, const Kernel *k, const Run *run) {
                   .needed = ARENA_ARRAY(scratch, uint8_t, k->nvalue + 1),
                   .reloaded = ARENA_ARRAY(scratch, uint8_t, k->nvalue + 1)};
     find_needed(h.host, run, h.reloaded, h.needed, h.nvalue);
+    for (int i = run->deep ? run->n - 1 : -1; i >= 0; i--)
+        if (can_reload(run, run->root[i]) && h.needed[op_store_value(run->root[i])->id])
+            reload_add(&h, op_store_value(run->root[i]), run->root[i]);
     for (Op *load = h.host->first; load != run->root[run->n - 1]; load = load->next) {
         if (load->kind != OP_LOAD || !h.needed[load->res[0]->id] || !overwriter(run, load))
             continue;

@@ -270,6 +270,21 @@ static bool overwrites_one(const RootVec *run, const Root *r) {
 // that LLVM needs grows faster than their number; more of them read little less memory together.
 enum { STATEMENTS_MOST = 32 };
 
+// Reductions and scans in a chain of statements that overwrite a tensor: where the axis is
+// streamed, each loop computes again all that lies before it.
+enum { CHAIN_MOST = 8 };
+
+static int reductions(const Root *r) {
+    int n = 0;
+    for (int i = 0; i < r->cone.n; i++)
+        n += r->cone.op[i]->naxes > 0 && r->cone.op[i]->kind != OP_TAKE;
+    return n;
+}
+
+static bool is_deep(const RootVec *run, const Root *r) {
+    return overwrites_one(run, r) && reductions(r) > CHAIN_MOST;
+}
+
 // Why the root may not join the run; NULL: it may.
 static const char *why_apart(const PassCtx *ctx, const Kernel *k, const RootVec *run,
                              const Root *r) {
@@ -277,6 +292,8 @@ static const char *why_apart(const PassCtx *ctx, const Kernel *k, const RootVec 
         return "--no-fuse";
     if (run->len >= STATEMENTS_MOST && !overwrites_one(run, r))
         return "that one has as many statements as a launch may";
+    if (is_deep(run, r))
+        return "it goes on with as many reductions as a launch may have in a chain";
     if (!axes_equal(run->data[0].grid, r->grid))
         return "its grid is another one";
     for (uint32_t i = 0; i < run->len; i++) {
@@ -370,8 +387,8 @@ static bool run_copy(PassCtx *ctx, Kernel *k, RootVec *run, Reload *reload) {
 }
 
 // The run becomes a nest. What later roots need of what it overwrites they load.
-static bool run_build(PassCtx *ctx, Kernel *k, RootVec *run) {
-    Run stores = {.n = (int)run->len};
+static bool run_build(PassCtx *ctx, Kernel *k, RootVec *run, bool deep) {
+    Run stores = {.n = (int)run->len, .deep = deep};
     Op **root = ARENA_ARRAY(ctx->scratch, Op *, run->len);
     for (uint32_t i = 0; i < run->len; i++)
         root[i] = run->data[i].op;
@@ -401,7 +418,7 @@ static bool run_add(PassCtx *ctx, Kernel *k, Region *host, RootVec *run, Op *op)
         return true;
     if (why) {
         remark(ctx, DIAG_FUSED, op->span, "not in the launch of the statement before: %s", why);
-        if (!run_build(ctx, k, run))
+        if (!run_build(ctx, k, run, is_deep(run, &r)))
             return false;
         r = root_of(ctx, k, host, op);
     }
@@ -417,7 +434,7 @@ static bool region_make_nests(PassCtx *ctx, Kernel *k, Region *host) {
         bool separates = op_has(op->kind, TRAIT_REGIONS);
         if (op_is_root(op) && !run_add(ctx, k, host, &run, op))
             return false;
-        if (run.len > 0 && (separates || !next) && !run_build(ctx, k, &run))
+        if (run.len > 0 && (separates || !next) && !run_build(ctx, k, &run, false))
             return false;
     }
     return true;
