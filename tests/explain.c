@@ -233,7 +233,7 @@ Test(explain, notes_of_exchanges) {
           "    y = dot[N](relu(dot[K](x, w)), v * 1.0);\n"
           "}\n",
           (FuseOptions){.stop_after = "fuse"},
-          "<std.nn>:5:14: perf[through-memory]: this value goes from launch to launch through "
+          "<std.nn>:6:14: perf[through-memory]: this value goes from launch to launch through "
           "memory, as f32[M, N]: the loop of the product that uses it would compute it again\n"
           "k.fk:2:1: note: in `a` for sm_80\n"
           "hint: a narrower type halves what is moved (`... as f16`); a `parallel` written by "

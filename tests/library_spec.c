@@ -1,9 +1,11 @@
 /* The library's tables in lang/SPEC.md and the .fk files of stdlib/std agree: every function stands
- * there with its signature, every row is a function, every constant of the prelude is named.
+ * there with its signature, every row is a function, every constant of the prelude is named. Every
+ * declaration has a doc comment.
  */
 #include <criterion/criterion.h>
 
 #include <dirent.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +54,15 @@ static const char *next_line(const char *text, const char *word) {
     return NULL;
 }
 
+/* Whether the line above the declaration whose name is at `at` begins with `///`. */
+static bool documented(const char *text, const char *at) {
+    const char *line = at;
+    for (int lines = 0; lines < 2; lines++) // the declaration's start, then that of the line above
+        for (line -= lines; line > text && line[-1] != '\n';)
+            line--;
+    return strncmp(line, "/// ", 4) == 0;
+}
+
 /* Counts the functions of a module, all of which the section has in the module's table. */
 static int check_module(const char *section, const char *name) {
     char path[320], heading[320], row[512];
@@ -68,11 +79,13 @@ static int check_module(const char *section, const char *name) {
         const char *found = strstr(table, row);
         cr_expect(n > 0 && found && (!end || found < end),
                   "the table of std.%s in SPEC.md lacks `%.*s`", name, n, at);
+        cr_expect(documented(text, at), "std.%s: `%.*s` has no `///` comment", name, n, at);
     }
     for (const char *at = text; (at = next_line(at + 1, "const "));) {
         int n = (int)strcspn(at, ":");
         snprintf(row, sizeof row, "%.*s", n, at);
         cr_expect(strstr(section, row), "SPEC.md lacks the constant %s", row);
+        cr_expect(documented(text, at), "std.%s: %s has no `///` comment", name, row);
     }
     free(text);
     return count;
