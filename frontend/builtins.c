@@ -324,6 +324,16 @@ static Val present_call(Fe *fe, BuiltinCall *c) {
 
 /* --- dispatch ------------------------------------------------------------------------------- */
 
+/* "1 argument", "2 to 4 arguments": what a built-in takes, of a call with so many axes. */
+static const char *count_text(Fe *fe, const Builtin *row, uint32_t axes) {
+    uint32_t least = row->least, most = row->most;
+    if (row->brackets == BRACKETS_ANY && axes > 0)
+        least = most = 1;
+    if (least == most)
+        return arena_printf(fe->arena, "%u argument%s", least, least == 1 ? "" : "s");
+    return arena_printf(fe->arena, "%u to %u arguments", least, most);
+}
+
 static bool check_shape(Fe *fe, BuiltinCall *c) {
     const Builtin *row = c->row;
     uint32_t n = c->n, axes = c->e->call.axes.len;
@@ -341,8 +351,8 @@ static bool check_shape(Fe *fe, BuiltinCall *c) {
     else if (!brackets_ok)
         d = fe_error(fe, DIAG_ARGUMENT_COUNT, c->e->span, "`%s` takes no axes", row->name);
     else
-        d = fe_error(fe, DIAG_ARGUMENT_COUNT, c->e->span, "`%s` is given %u arguments", row->name,
-                     n);
+        d = fe_error(fe, DIAG_ARGUMENT_COUNT, c->e->span, "`%s` takes %s, %u given", row->name,
+                     count_text(fe, row, axes), n);
     diag_hint(fe->diags, d, "write `%s`", along_text(fe, c));
     if (row->family == FAMILY_TOPK && axes == 0)
         diag_hint(fe->diags, d, "the second axis is the result's: `axis %c in 8;`",

@@ -192,20 +192,43 @@ static Val typed_argument(Fe *fe, const Decl *fn, const AstParam *p, Val v, Span
                       arena_printf(fe->arena, "`%s` of `%s`", param_name(p).text, fn->name.text));
 }
 
+static bool is_missing(const Call *c, uint32_t i) {
+    return !c->given[i] && !c->fn.decl->fn.params.data[i].value;
+}
+
+/* "`lo`, `hi`": the parameters from `first` on that have neither an argument nor a default. */
+static const char *missing_text(Fe *fe, const Call *c, uint32_t first) {
+    const char *text = "";
+    for (uint32_t i = first; i < c->nparams; i++)
+        if (is_missing(c, i))
+            text = arena_printf(fe->arena, "%s%s`%s`", text, *text ? ", " : "",
+                                span_text(fe, c->fn.decl->fn.params.data[i].pattern.span));
+    return text;
+}
+
+/* One report for all parameters of a call that have no value. */
+static bool check_missing(Fe *fe, const Call *c, Span span) {
+    const Decl *fn = c->fn.decl;
+    uint32_t first = 0, count = 0;
+    for (uint32_t i = c->nparams; i-- > 0;)
+        if (is_missing(c, i)) {
+            first = i;
+            count++;
+        }
+    if (!count)
+        return true;
+    Diag *d = fe_error(fe, DIAG_ARGUMENT_COUNT, span, "`%s` needs %s for %s", fn->name.text,
+                       count == 1 ? "an argument" : "arguments", missing_text(fe, c, first));
+    diag_note(fe->diags, d, fn->fn.params.data[first].span, "the %sparameter is here",
+              count == 1 ? "" : "first such ");
+    return false;
+}
+
 /* One parameter: what was given, or its default in the fn's own scope. */
 static bool bind_param(Fe *fe, Call *c, uint32_t i, Span span) {
     const Decl *fn = c->fn.decl;
     const AstParam *p = &fn->fn.params.data[i];
-    Val v = c->args[i];
-    if (!c->given[i]) {
-        if (!p->value) {
-            Diag *d = fe_error(fe, DIAG_ARGUMENT_COUNT, span, "`%s` needs an argument for `%s`",
-                               fn->name.text, span_text(fe, p->pattern.span));
-            diag_note(fe->diags, d, p->span, "the parameter is here");
-            return false;
-        }
-        v = expr_any(fe, p->value);
-    }
+    Val v = c->given[i] ? c->args[i] : p->value ? expr_any(fe, p->value) : val_poison();
     v = typed_argument(fe, fn, p, v, c->given[i] ? c->spans[i] : span);
     bind_pattern(fe, &p->pattern, v);
     return val_ok(v);
@@ -326,7 +349,7 @@ static Val fn_inline(Fe *fe, Call *c, Span span, const char *hint) {
         Entry *e = scope_add(fe, ENTRY_AXIS, fn->fn.axes.data[i]);
         e->axis = c->axes[i];
     }
-    bool ok = true;
+    bool ok = check_missing(fe, c, span);
     for (uint32_t i = 0; i < c->nparams; i++)
         ok &= bind_param(fe, c, i, span);
     Val r = ok ? return_value(fe, fn, hint) : val_poison();

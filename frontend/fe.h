@@ -180,6 +180,8 @@ void scope_close(Fe *fe, uint32_t mark);
 Entry *scope_add(Fe *fe, EntryKind kind, Name name);
 void scope_let(Fe *fe, Name name, Val val);
 Entry *scope_find(Fe *fe, Str name);
+/* "`M`, `N`": the dims in scope; "" where there are none. */
+const char *dims_in_scope(Fe *fe);
 /* The fn or const that `module.name` means, false where there is none. Ambiguity is reported and
  * gives true with decl NULL. */
 bool global_find(Fe *fe, Name module, Name name, Global *out);
@@ -274,7 +276,7 @@ Val fn_apply(Fe *fe, Global fn, uint32_t n, const Val *args, Span span);
 Val const_value(Fe *fe, Global g, Span span);
 bool builtin_exists(const char *name);
 const char *builtin_shape(const char *name); /* "exp(x)"; NULL: no builtin */
-bool builtin_along(const char *name); /* takes axes in brackets and one value */
+bool builtin_along(const char *name);        /* takes axes in brackets and one value */
 /* Brackets and the number of arguments; reports where they do not fit. */
 bool builtin_check_call(Fe *fe, const Expr *e);
 bool builtin_has_effect(const Expr *call); /* so that its value need not be used */

@@ -388,8 +388,7 @@ static const char *dim_in_other_case(Fe *fe, const char *name) {
     return NULL;
 }
 
-/* "`M`, `N`": the dims in scope. */
-static const char *dims_in_scope(Fe *fe) {
+const char *dims_in_scope(Fe *fe) {
     const char *text = "";
     for (uint32_t i = fe->floor; i < fe->entries.len; i++)
         if (fe->entries.data[i].kind == ENTRY_DIM)

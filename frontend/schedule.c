@@ -150,9 +150,11 @@ static bool check_entry(Fe *fe, const Decl *decl, const AstEntry *e) {
             diag_hint(fe->diags, d, "write `%s`", words[i]);
             return false;
         }
+    const char *dims = dims_in_scope(fe);
     diag_hint(fe->diags, d,
-              "name a binder of its loops, or one of: warps, stages, persistent, order, cluster, "
-              "unroll");
+              "name %sa binder of its loops, or one of: warps, stages, persistent, order, cluster, "
+              "unroll",
+              *dims ? arena_printf(fe->arena, "a dim (%s), ", dims) : "");
     return false;
 }
 
