@@ -247,11 +247,20 @@ static bool reduce_pairs(Lower *l, const Combine *c, const Layout *from, const L
     return true;
 }
 
+// 16-bit floats that are combined in f32, rounded once at the end: sums for their bits, and on the
+// CPU, which has no instructions for these types, the largest and the smallest too, which are
+// elements.
+static bool is_widened(const Lower *l, ReduceKind kind, DType dtype) {
+    bool chosen = kind == RED_MAX || kind == RED_MIN;
+    return (dtype == DT_F16 || dtype == DT_BF16) &&
+           (kind == RED_SUM || kind == RED_PROD || (chosen && l->t->desc->family == TARGET_CPU));
+}
+
 Tile reduce_tile(Lower *l, ReduceKind kind, DType dtype, const Layout *from, const Layout *to,
                  const LLVMValueRef *in) {
     Target *t = l->t;
     int n = (int)layout_registers(from), n_out = to ? (int)layout_registers(to) : 1;
-    bool widen = (dtype == DT_F16 || dtype == DT_BF16) && (kind == RED_SUM || kind == RED_PROD);
+    bool widen = is_widened(l, kind, dtype);
     Combine c = {.kind = reduce_combine(kind), .dtype = widen ? DT_F32 : dtype};
     Lane *lanes = ARENA_ARRAY(l->arena, Lane, (size_t)n);
     for (int r = 0; r < n; r++)
