@@ -283,6 +283,18 @@ Test(driver_checks, compiled_code_has_none) {
             "hint: run the kernel on the device `eval`\n");
 }
 
+// Options that the command line refuses by itself.
+Test(driver_checks, wrong_options) {
+    static const char source[] = "kernel k(x: f32[N]) -> (y: f32[N]) { y = x; }\n";
+    static const char *const flags[] = {"no-overflow", "no-such", NULL};
+    refuses(source, (FuseOptions){.emit = FUSE_EMIT_PTX, .target = "cpu"},
+            "error[bad-target]: target cpu makes no PTX\n");
+    refuses(source, (FuseOptions){.emit = FUSE_EMIT_HOST, .target = "sm_90a"},
+            "error[bad-target]: target sm_90a makes no host code\n");
+    refuses(source, (FuseOptions){.emit = FUSE_EMIT_TILE, .target = "cpu", .warnings = flags},
+            "error[bad-warning]: -Wno-such names no warning or performance note\n");
+}
+
 Test(driver_checks, deterministic) {
     FuseOptions options = {.emit = FUSE_EMIT_TILE, .deterministic = true};
     refuses(
