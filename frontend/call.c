@@ -327,7 +327,16 @@ bool fn_enter(Fe *fe, const Decl *decl, Span span) {
     }
     fe->call_span[fe->fn_level] = span;
     fe->active[fe->fn_level++] = decl;
+    if (!fn_was_entered(fe, decl))
+        vec_push(fe->arena, &fe->entered, decl);
     return true;
+}
+
+bool fn_was_entered(const Fe *fe, const Decl *decl) {
+    for (uint32_t i = 0; i < fe->entered.len; i++)
+        if (fe->entered.data[i] == decl)
+            return true;
+    return false;
 }
 
 void fn_leave(Fe *fe) {

@@ -143,7 +143,8 @@ typedef struct Fe {
     const Decl *decl;
     Kernel *kernel;
     Builder b;
-    SourceModule *names; /* whose top level is seen */
+    SourceModule *names;       /* whose top level is seen */
+    VEC(const Decl *) entered; /* the functions that were inlined, each once */
     VEC(Entry) entries;
     uint32_t floor;
     VEC(AxisInfo) axis_info;
@@ -271,6 +272,7 @@ void call_unknown(Fe *fe, const Expr *callee); /* reports a callee that is no fu
  * which is reported the first time. */
 bool kernel_has_room(Fe *fe, Span span);
 void fn_leave(Fe *fe);
+bool fn_was_entered(const Fe *fe, const Decl *decl);
 Val fn_call(Fe *fe, Global fn, const Expr *e);
 Val fn_apply(Fe *fe, Global fn, uint32_t n, const Val *args, Span span);
 Val const_value(Fe *fe, Global g, Span span);

@@ -4,6 +4,8 @@
  * of the generics makes of it: a name that is used in a side that `if` drops is used. Names that
  * begin with `_` are meant to be unused, and so is a part of a tuple.
  */
+#include <string.h>
+
 #include "frontend/fe.h"
 
 /* --- what reads a name ---------------------------------------------------------------------- */
@@ -276,9 +278,18 @@ static void check_kernel(Fe *fe, const Decl *kernel) {
     check_block(fe, body);
 }
 
+/* Where one kernel is chosen, it and the functions that it uses. */
+static bool is_chosen(Fe *fe, const Decl *d) {
+    const char *kernel = fe->options->kernel;
+    return !kernel ||
+           (d->kind == DECL_KERNEL ? !strcmp(d->name.text, kernel) : fn_was_entered(fe, d));
+}
+
 void unused_check(Fe *fe, const AstFile *file) {
     for (uint32_t i = 0; i < file->decls.len; i++) {
         const Decl *d = file->decls.data[i];
+        if (!is_chosen(fe, d))
+            continue;
         if (d->kind == DECL_FN)
             check_fn(fe, d);
         else if (d->kind == DECL_KERNEL)
