@@ -183,8 +183,7 @@ bool each_nest(PassCtx *ctx, Kernel *k, NestFn fn) {
 uint32_t stream_tile(const TargetDesc *target, const Nest *nest, const Axis *axis) {
     enum { ROWS = 8, CPU_VECTORS = 8, THREADS = 128, PER_THREAD = 16, LEAST = 8 };
     bool cpu = target->family == TARGET_CPU;
-    // A product's tiles are made for it.
-    uint64_t given = nest->ndots > 0 ? 1 : nest->given;
+    uint64_t given = nest->given;
     if (nest->contiguous != axis->id)
         return cpu || nest->words > ROWS || given > THREADS * ROWS ? 1
                                                                    : ROWS / pow2_ceil(nest->words);

@@ -485,7 +485,10 @@ static int schedule_loops(PassCtx *ctx, Kernel *k, Op *par, const Nest *n, uint6
     bool cpu = t->family == TARGET_CPU;
     uint64_t tile = cpu ? (uint64_t)t->lanes * CPU_TILE_VECTORS : ELEMENTWISE_THREADS * 4;
     bool across = n->contiguous >= 0 && is_bound_here(par, (uint16_t)n->contiguous);
-    TileLoops loops = {ctx, k, n->contiguous, pow2_floor(held < tile ? tile / held : 1)};
+    uint64_t beside = held * n->given; // beside them a thread may hold a few elements more
+    uint64_t most = n->given > 1 && !cpu ? tile * 4 / beside : tile / held;
+    most = most < tile ? most : tile;
+    TileLoops loops = {ctx, k, n->contiguous, pow2_floor(most ? most : 1)};
     schedule_streamed(ctx, k, par, n);
     size_tile_loops(&loops, par->region[0], across);
     return cpu ? 1 : ELEMENTWISE_THREADS / t->lanes;
@@ -637,10 +640,24 @@ static void bound_sizes(Kernel *k, const GivenSizes *g) {
     }
 }
 
+// Sizes of a schedule clause, before those that leave room for them are chosen.
+static void take_clauses(PassCtx *ctx, Kernel *k, Op *par) {
+    for (int i = 0; i < par->nbinders; i++) {
+        Axis *a = par->binder[i].axis;
+        const ScheduleEntry *e = a ? schedule_find_axis(ctx, k, a) : NULL;
+        if (e && e->value > 0)
+            axis_set_size(ctx, k, a, (uint32_t)e->value);
+    }
+}
+
 static bool nest_sizes(PassCtx *ctx, Kernel *k, Op *par) {
     bool cpu = ctx->target->family == TARGET_CPU;
     GivenSizes given = nest_free_sizes(ctx, k, par);
     Nest n = nest_of(par);
+    if (!cpu && n.ndots == 0) {
+        take_clauses(ctx, k, par);
+        n = nest_of(par);
+    }
     int warps;
     uint64_t accumulators = 0;
     if (n.ndots > 0) {

@@ -24,6 +24,8 @@
 enum { HELD_MAX = 5, SORTED_MAX = 3 };
 // Registers of a multiprocessor, less those for addresses: what a program may hold of its rows.
 enum { HELD_WORDS = 44 << 10 };
+// Of the tile of a product, at least.
+enum { PRODUCT_ROWS = 64 };
 
 typedef struct Plan {
     bool vectors;  // promise aligned, contiguous tensors
@@ -151,6 +153,8 @@ static bool nest_whole(PassCtx *ctx, Kernel *k, Op *par) {
         }
     }
     uint32_t live = live_words(ctx->scratch, k, par->region[0], dynamic, w->fixed);
+    if (n.ndots > 0 && axes_intersect(dynamic, w->product).n == 0)
+        live = live < HELD_WORDS ? live * PRODUCT_ROWS : live; // the program's tile is a product's
     w->live = dynamic.n > 0 && live > w->live ? live : w->live;
     return true;
 }
