@@ -436,6 +436,7 @@ def bench_compile(device, _quick):
         ("axpy.fk", "axpy"),
         ("softmax.fk", "softmax_whole"),
         ("softmax.fk", "softmax_rows"),
+        ("attention.fk", "attention"),
         ("linear_gelu.fk", "linear_gelu"),
         ("linear_gelu.fk", "linear_gelu_tiled"),
     ):

@@ -378,6 +378,27 @@ static bool nest_stage(PassCtx *ctx, Kernel *k, Op *par) {
     return true;
 }
 
+// What is known of temporaries, which the run time makes: contiguous, from an address that any
+// vector may have. (Not part of the text: it follows from the dims and the guards.)
+static void align_temps(PassCtx *ctx, Kernel *k) {
+    enum { ALIGN = 16 };
+    const uint32_t *divisor = ir_known_divisors(ctx->scratch, k);
+    for (int i = 0; i < k->nmem; i++) {
+        Mem *t = k->mem[i];
+        if (t->kind != MEM_TEMP || t->rank == 0)
+            continue;
+        const Value *row = t->dim[t->rank - 1];
+        uint64_t n = value_is_const(row) ? (uint64_t)row->u.i : divisor[row->id];
+        uint32_t vector = ALIGN * 8 / dtype_bits(t->dtype);
+        t->align = ALIGN;
+        t->inner = (int8_t)(t->rank - 1);
+        t->sdiv = vector;
+        while (t->sdiv > 1 && (n == 0 || n % t->sdiv != 0))
+            t->sdiv /= 2;
+    }
+}
+
 bool pass_stage(PassCtx *ctx, Kernel *k) {
+    align_temps(ctx, k);
     return ctx->target->shared_bytes == 0 || each_nest(ctx, k, nest_stage);
 }
