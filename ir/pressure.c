@@ -71,6 +71,17 @@ static uint64_t halves(const Live *l, const Value *v) {
     return (bits <= 16 ? 1 : bits / 16) * elements;
 }
 
+// What is stored to more elements than it has: no registers, but an instruction for each of them.
+static uint64_t broadcast(const Live *l, const Op *op) {
+    AxisSet axes = axes_none();
+    if (op->kind != OP_STORE)
+        return 0;
+    for (int i = 0; i < op->nin; i++)
+        axes_union(axes, op->in[i]->type.axes, &axes);
+    bool more = axes.n > op_store_value(op)->type.axes.n;
+    return more && axes_intersect(axes, l->along).n > 0 ? elements_across(l, axes) : 0;
+}
+
 // A scan has its operands, and of each result the element and the total of a block, at once, a
 // gather or scatter the addresses; other ops take their operands' registers.
 static uint64_t beside(const Live *l, const Op *op) {
@@ -80,7 +91,7 @@ static uint64_t beside(const Live *l, const Op *op) {
     for (int i = 0; i < op->nmem; i++)
         for (int k = 0; k < op->mem[i].nidx; k++)
             n += halves(l, op->in[op->mem[i].first + k]);
-    return n;
+    return n + broadcast(l, op);
 }
 
 static uint64_t live_halves(Arena *scratch, const Region *r, const Live *what) {

@@ -166,6 +166,19 @@ Test(schedule, sizes_beside_given_ones) {
     check(held, "", "sm_90a", FUSE_EMIT_TILE, "axis e.1 of e in 0..%E by 256", "in 0..%E by 1024");
     check(held, "", "sm_90a", FUSE_EMIT_TILE, "warps = 8", NULL); // 64 elements a thread
     check(held, "", "sm_90a", FUSE_EMIT_TILE, "axis e.1 of e by 32", NULL);
+    static const char spread[] = "kernel k(x: f32[M]) -> (y: f32[M, N, E]) {\n"
+                                 "    parallel m in tiles(M, 64), n in tiles(N, 16) {\n"
+                                 "        axis e in E;\n"
+                                 "        y[m, n, e] = x[m];%s\n"
+                                 "    }\n"
+                                 "}\n";
+    check(spread, "", "sm_90a", FUSE_EMIT_TILE, NULL, "in 0..%E by 1024");
+    static const char loop[] = "kernel k(x: f32[M, N, K]) -> (y: f32[M, N, K]) %s {\n"
+                               "    parallel m in tiles(M, 4), n in tiles(N) {\n"
+                               "        for k in tiles(K) { y[m, n, k] = 2 * x[m, n, k]; }\n"
+                               "    }\n"
+                               "}\n";
+    check(loop, "schedule { n = 64; }", "sm_90a", FUSE_EMIT_TILE, "axis k of K by 8", NULL);
     static const char rows[] = "kernel k(x: f32[M, N]) -> (y: f32[M, N]) {\n"
                                "    parallel m in tiles(M, 64), n in tiles(N) {\n"
                                "        y[m, n] = 2 * x[m, n];%s\n"
