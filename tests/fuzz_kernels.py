@@ -14,7 +14,7 @@ batch that is refused or fails is halved until one unit is left.
 Outputs agree bit by bit where the values are exact in any order, else within the unit's bound. A
 unit that is refused as unsupported is counted, by reason; any other refusal, a crash, a hang, an
 internal error or a difference is a failure: it is reduced, printed, and written to --keep as a file
-that --repeat runs again. No unit is started after --seconds.
+that --repeat runs again. No unit is started after --seconds, and no batch is halved.
 """
 import argparse
 import collections
@@ -378,6 +378,7 @@ class Reducer:
 class Tally:
     def __init__(self):
         self.programs = self.comparisons = self.refused = 0
+        self.left = 0  # not started, or not looked at by themselves, when the time was over
         self.reasons = collections.Counter()
         self.failures = []
 
@@ -394,13 +395,17 @@ def examine(runner, options, units, seed, tally, devices):
     except Failure as e:
         compared, refused, failure = 0, [], e
     half = len(units) // 2
-    if failure and half:
+    over = time.monotonic() > options.end
+    if failure and half and not over:
         before = len(tally.failures)
         examine(runner, options, units[:half], seed, tally, devices)
         examine(runner, options, units[half:], seed, tally, devices)
         if len(tally.failures) > before:
             return
         tally.programs -= len(units)  # only together
+    elif refused and half and over:
+        tally.left += len(units)
+        return
     elif refused and half:
         again = devices if refused[0].device == "eval" else ["eval"] + [e.device for e in refused]
         tally.comparisons += compared
@@ -447,6 +452,7 @@ def report(runner, options, p, failure, what, tally):
 def batch(runner, options, first, count):
     tally = Tally()
     if time.monotonic() > options.end:
+        tally.left += count
         return tally
     units = [fuzz_units.unit(seed, seed) for seed in range(first, first + count)]
     if options.kind:
@@ -508,13 +514,14 @@ def main():
             total.programs += t.programs
             total.comparisons += t.comparisons
             total.refused += t.refused
+            total.left += t.left
             total.reasons.update(t.reasons)
             total.failures += t.failures
     seconds = time.monotonic() - start
     for reason, n in total.reasons.most_common():
         print(f"refused {n} times: {reason}")
     print(f"{total.programs} programs, {total.comparisons} outputs compared, {total.refused} refused, "
-          f"{len(total.failures)} failed; {runner.processes} processes, {seconds:.0f} s")
+          f"{len(total.failures)} failed, {total.left} left for want of time; {runner.processes} processes, {seconds:.0f} s")
     if options.json:
         with open(options.json, "w", encoding="utf-8") as f:
             json.dump({"programs": total.programs, "comparisons": total.comparisons, "refused": total.reasons,
