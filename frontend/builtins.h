@@ -68,7 +68,7 @@ typedef struct BuiltinCall {
     const char *precision; /* of a product; NULL: not given */
 } BuiltinCall;
 
-const Builtin *builtin_row(const char *name); /* NULL: no builtin */
+const Builtin *builtin_row(const char *name);        /* NULL: no builtin */
 Span builtin_span(const BuiltinCall *c, uint32_t i); /* of argument i */
 /* The float type that argument i computes in; DT_NONE after a report. */
 DType builtin_float(Fe *fe, Val v, const BuiltinCall *c, uint32_t i);

@@ -269,7 +269,7 @@ void check_elementwise(Eval *e, const Op *op, Tile *out, const Tile *const *in);
 void check_sum(Eval *e, const Op *op, DType dtype, int64_t sum, bool lost, const Walk *w);
 void check_segment(Eval *e, const Op *op, const Value *lo, const Value *hi);
 void check_step(Eval *e, const Op *op); // of 0
-void check_finish(Eval *e, bool ran); // gives the reports to opts.check
+void check_finish(Eval *e, bool ran);   // gives the reports to opts.check
 
 // Arithmetic on single cells, shared by elementwise ops, reductions and atomics (eval_math.c).
 Cell cell_binary(OpKind kind, DType dtype, Cell a, Cell b);

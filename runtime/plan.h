@@ -88,7 +88,7 @@ typedef enum InstrCode {
     I_MARK,        // dst = bytes of workspace in use
     I_RESET,       // a = those again
     I_TEMP,        // `tensor` gets workspace; its dims are the slots at a
-    I_GRID, // a op b has to be a number of 64 bits, and a product less than 2^62
+    I_GRID,        // a op b has to be a number of 64 bits, and a product less than 2^62
     I_LAUNCH,
 } InstrCode;
 
