@@ -581,6 +581,10 @@ class Kernel:
             if name in values:
                 raise TypeError(f"{self.name}: argument `{name}` is given twice")
             values[name] = value
+        for name, is_tensor, _, mode, *_ in self.params:
+            value = values.get(name) if is_tensor and mode != "in" else None
+            if value is not None and _is_numpy(value) and not value.flags.writeable:
+                raise TypeError(f"{self.name} writes `{name}`, and that array is read-only")
         made = self._allocate(values) if allocate else []
         return Launch(self, values), made
 

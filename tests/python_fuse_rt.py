@@ -48,6 +48,17 @@ class OnDevice:
             self.assertIsNone(axpy(a=2.5, x=x, y=y))
             np.testing.assert_array_equal(y, want.astype(dtype))
 
+    def test_arrays_that_are_read_only(self):
+        axpy = self.module.kernel("axpy")
+        x, y = np.ones(5, dtype=np.float32), np.ones(5, dtype=np.float32)
+        x.flags.writeable = y.flags.writeable = False
+        with self.assertRaisesRegex(TypeError, "axpy writes `y`, and that array is read-only"):
+            axpy(a=2.5, x=x, y=y)
+        np.testing.assert_array_equal(y, np.ones(5))
+        y = np.ones(5, dtype=np.float32)
+        axpy(a=2.5, x=x, y=y)
+        np.testing.assert_array_equal(y, np.full(5, 3.5))
+
     def test_outputs_are_allocated(self):
         rows = self.module["rows"]
         x = np.random.default_rng(1).standard_normal((7, 33)).astype(np.float32)
