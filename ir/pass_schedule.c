@@ -554,25 +554,23 @@ static uint64_t accumulator_budget(const TargetDesc *t, const Kernel *k, const N
 
 typedef struct SizeSeen {
     const Axis *axis;
-    const Op *binder; // the nest or loop that walks its tiles
+    const Op *binder;     // the nest or loop that walks its tiles
+    const uint32_t *uses; // by value id
     bool seen;
 } SizeSeen;
 
-// A product that the loop adds up and does nothing else with: how many of its terms are added at a
-// time is not to be seen.
-static bool is_sum_of_loop(const Op *dot, const Op *loop) {
+// A product that the loop adds up and does nothing else with, nor with the sum so far: how many of
+// its terms are added at a time is not to be seen.
+static bool is_sum_of_loop(const Op *dot, const Op *loop, const uint32_t *uses) {
     const Region *body = loop->region[0];
     if (loop->kind != OP_FOR || dot->kind != OP_DOT || dot->parent != body || dot->nin < 3)
         return false;
     const Op *yield = body->last;
-    int carried = 0, uses = 0;
+    bool carried = false;
     for (int i = 0; i < yield->nin; i++)
-        carried +=
+        carried |=
             yield->in[i] == dot->res[0] && body->arg[body->narg - yield->nin + i] == dot->in[2];
-    for (const Op *op = dot->next; op; op = op->next)
-        for (int i = 0; i < op->nin; i++)
-            uses += op->in[i] == dot->res[0];
-    return carried == 1 && uses == 1;
+    return carried && uses[dot->res[0]->id] == 1 && uses[dot->in[2]->id] == 1;
 }
 
 // It is along the axis, asks for the ends of its tile, has a window of it, or writes something once
@@ -581,40 +579,41 @@ static void find_size_seen(void *user, Op *op) {
     SizeSeen *s = user;
     for (int i = 0; i < op->naxes; i++)
         s->seen |= (op->axes[i] == s->axis || op->axes[i]->of == s->axis) &&
-                   !is_sum_of_loop(op, s->binder);
+                   !is_sum_of_loop(op, s->binder, s->uses);
     bool writes = op_has(op->kind, TRAIT_WRITES) || op->kind == OP_PRINT || op->kind == OP_ASSERT;
     s->seen |= writes && !op_takes_axis(op, s->axis);
 }
 
 // What a loop carries it may count its tiles with.
-static bool loop_counts(const Op *loop) {
+static bool loop_counts(const Op *loop, const uint32_t *uses) {
     const Op *yield = loop->region[0]->last;
     for (int i = 0; i < yield->nin; i++) {
         const Value *v = yield->in[i];
-        if (v->kind != VALUE_OP || !is_sum_of_loop(v->def, loop))
+        if (v->kind != VALUE_OP || !is_sum_of_loop(v->def, loop, uses))
             return true;
     }
     return false;
 }
 
-static bool size_is_seen(const Kernel *k, const Op *binder, const Axis *a) {
-    SizeSeen s = {.axis = a, .binder = binder};
+static bool size_is_seen(const Kernel *k, const uint32_t *uses, const Op *binder, const Axis *a) {
+    SizeSeen s = {.axis = a, .binder = binder, .uses = uses};
     ir_walk(binder->region[0], find_size_seen, &s);
     for (int i = 0; i < k->naxis; i++)
         s.seen |= k->axis[i]->like == a;
-    return s.seen || (binder->kind == OP_FOR && loop_counts(binder));
+    return s.seen || (binder->kind == OP_FOR && loop_counts(binder, uses));
 }
 
 typedef struct GivenSizes {
     const Kernel *k;
-    uint32_t *most; // by axis id; 0: not freed
+    const uint32_t *uses; // by value id
+    uint32_t *most;       // by axis id; 0: not freed
 } GivenSizes;
 
 static void free_given_sizes(void *user, Op *op) {
     GivenSizes *g = user;
     for (int i = 0; i < op->nbinders && (op->kind == OP_PARALLEL || op->kind == OP_FOR); i++) {
         Axis *a = op->binder[i].axis;
-        if (!a || a->size == 0 || size_is_seen(g->k, op, a))
+        if (!a || a->size == 0 || size_is_seen(g->k, g->uses, op, a))
             continue;
         g->most[a->id] = a->size;
         a->size = 0;
@@ -624,8 +623,9 @@ static void free_given_sizes(void *user, Op *op) {
 // A tile is unrolled on the CPU, and sizes in a source are most often made for a GPU. One that
 // nothing in the nest can see is no more than a bound there: the heuristics choose.
 static GivenSizes nest_free_sizes(PassCtx *ctx, Kernel *k, Op *par) {
-    GivenSizes g = {k, ARENA_ARRAY(ctx->scratch, uint32_t, (size_t)k->naxis + 1)};
+    GivenSizes g = {.k = k, .most = ARENA_ARRAY(ctx->scratch, uint32_t, (size_t)k->naxis + 1)};
     if (ctx->target->family == TARGET_CPU) {
+        g.uses = ir_count_uses(ctx->scratch, k);
         free_given_sizes(&g, par);
         ir_walk(par->region[0], free_given_sizes, &g);
     }

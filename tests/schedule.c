@@ -153,6 +153,18 @@ Test(schedule, given_sizes_on_the_cpu) {
     check(sums, "s = 2 * s;", "cpu", FUSE_EMIT_TILE, "axis k of K by 24", NULL);
     check(sums, "atomic z[0] += 1;", "cpu", FUSE_EMIT_TILE, "axis k of K by 24", NULL);
     check(sums, "", "sm_80", FUSE_EMIT_TILE, "axis k of K by 24", NULL);
+    // the sum so far, and the new one in a region of its own
+    static const char partial[] = "kernel k(x: f32[M, K], f: i32) -> (y: f32[M], r: f32[M, K]) {\n"
+                                  "    parallel m in tiles(M) {\n"
+                                  "        var s: f32[m] = 0;\n"
+                                  "        for k in tiles(K, 24) { %s }\n"
+                                  "        y[m] = s;\n"
+                                  "    }\n"
+                                  "}\n";
+    check(partial, "r[m, k] = s; s += dot[k](x[m, k], x[m, k]);", "cpu", FUSE_EMIT_TILE,
+          "axis k of K by 24", NULL);
+    check(partial, "s += dot[k](x[m, k], x[m, k]); if f > 0 { r[m, k] = s; } else { r[m, k] = 0; }",
+          "cpu", FUSE_EMIT_TILE, "axis k of K by 24", NULL);
 }
 
 // What the source gives leaves less for the others, in registers and in the sizes that are chosen.
