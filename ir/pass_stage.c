@@ -193,6 +193,22 @@ static Op *first_user(const Region *r, const Value *v) {
 
 // Without a matrix unit each thread holds all of a product's operands along the contraction: they
 // are read where they are used first.
+// The value of the load, from the buffer.
+static Value *build_get(Builder *b, const Op *load, Mem *buf, Value *pos) {
+    Value *v = load->res[0], *in[1] = {pos};
+    MemRef mem[1] = {{.mem = buf, .first = 0, .nidx = 0, .pos = 0}};
+    b->span = load->span;
+    return ir_build(b, &(OpInit){.kind = OP_GET,
+                                 .nin = 1,
+                                 .nres = 1,
+                                 .nmem = 1,
+                                 .in = in,
+                                 .mem = mem,
+                                 .types = &v->type,
+                                 .names = &v->name})
+        ->res[0];
+}
+
 static void stage_loop(Staging *s) {
     int stages = stages_of(s);
     const Op *slow = NULL;
@@ -218,22 +234,10 @@ static void stage_loop(Staging *s) {
     build_chan_op(&b, OP_WAIT, chan, pos);
     IrMap map = ir_map_new(s->ctx->scratch, s->k);
     for (int i = 0; i < s->nload; i++) {
-        Value *in[1] = {pos};
-        MemRef mem[1] = {{.mem = bufs[i], .first = 0, .nidx = 0, .pos = 0}};
         Op *user = s->unit ? NULL : first_user(loop->region[0], s->load[i]->res[0]);
         if (user)
             b = ir_builder_before(s->k, user);
-        b.span = s->load[i]->span;
-        const char *name = s->load[i]->res[0]->name;
-        Op *get = ir_build(&b, &(OpInit){.kind = OP_GET,
-                                         .nin = 1,
-                                         .nres = 1,
-                                         .nmem = 1,
-                                         .in = in,
-                                         .mem = mem,
-                                         .types = &s->load[i]->res[0]->type,
-                                         .names = &name});
-        ir_map_value(&map, s->load[i]->res[0], get->res[0]);
+        ir_map_value(&map, s->load[i]->res[0], build_get(&b, s->load[i], bufs[i], pos));
     }
     ir_substitute(loop->region[0], &map);
     for (int i = 0; i < s->nload; i++)
@@ -278,17 +282,6 @@ typedef struct Whole {
     VEC(Op *) dots;
 } Whole;
 
-typedef struct Users {
-    const Value *value;
-    int n;
-} Users;
-
-static void count_users(void *user, Op *op) {
-    Users *u = user;
-    for (int i = 0; i < op->nin; i++)
-        u->n += op->in[i] == u->value;
-}
-
 static void find_long_dots(void *user, Op *op) {
     enum { LEAST = 64 };
     Whole *w = user;
@@ -304,19 +297,18 @@ static void find_long_dots(void *user, Op *op) {
 static Op *whole_load(const Whole *w, const Op *dot, int operand) {
     const Value *v = dot->in[operand];
     Op *load = v->kind == VALUE_OP ? v->def : NULL;
-    Users users = {.value = v};
     if (!load || load->kind != OP_LOAD || load->parent != w->par->region[0] || !load_is_box(load))
         return NULL;
-    ir_walk(w->par->region[0], count_users, &users);
     uint64_t bytes = tile_elements(w->k, v->type.axes) * dtype_bits(v->type.dtype) / 8;
-    return users.n == 1 && bytes <= w->bytes ? load : NULL;
+    bool alone = ir_count_uses(w->ctx->scratch, w->k)[v->id] == 1;
+    return alone && bytes <= w->bytes ? load : NULL;
 }
 
 static void stage_whole(Whole *w, Op *dot, Op *load) {
     Kernel *k = w->k;
     Region *body = w->par->region[0];
     Staging s = {.ctx = w->ctx, .k = k, .async = load_is_async(w->ctx, k, load)};
-    Value *v = load->res[0], *zero = ir_int(k, DT_I32, 0), *in[1] = {zero};
+    Value *v = load->res[0], *zero = ir_int(k, DT_I32, 0);
     Builder b = ir_builder_before(k, load);
     b.span = load->span;
     const Mem *from = load->mem[0].mem;
@@ -326,19 +318,9 @@ static void stage_whole(Whole *w, Op *dot, Op *load) {
     build_copy(&s, &b, load, buf, zero);
     build_chan_op(&b, OP_COMMIT, chan, zero);
     build_chan_op(&b, OP_WAIT, chan, zero);
-    MemRef mem[1] = {{.mem = buf, .first = 0, .nidx = 0, .pos = 0}};
     b = ir_builder_before(k, dot);
-    b.span = load->span;
-    Op *get = ir_build(&b, &(OpInit){.kind = OP_GET,
-                                     .nin = 1,
-                                     .nres = 1,
-                                     .nmem = 1,
-                                     .in = in,
-                                     .mem = mem,
-                                     .types = &v->type,
-                                     .names = &v->name});
     IrMap map = ir_map_new(w->ctx->scratch, k);
-    ir_map_value(&map, v, get->res[0]);
+    ir_map_value(&map, v, build_get(&b, load, buf, zero));
     ir_substitute(body, &map);
     ir_op_unlink(load);
     Builder end = ir_builder_at_end(k, body);

@@ -1,4 +1,5 @@
-// Shell commands of tests: what they print and how they end, and folders for their files.
+// Files and shell commands of tests: what is in them, what they print and how they end, and
+// folders.
 #ifndef FUSE_TESTS_COMMAND_H
 #define FUSE_TESTS_COMMAND_H
 
@@ -19,6 +20,19 @@ static inline int run_command(const char *line, char **text) {
     (*text)[fread(*text, 1, TEXT_MOST - 1, pipe)] = 0;
     int status = pclose(pipe);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// The bytes of a file and a NUL behind them, the caller's to free.
+static inline char *file_text(const char *path) {
+    FILE *f = fopen(path, "rb");
+    cr_assert(f, "%s", path);
+    fseek(f, 0, SEEK_END);
+    long size = ftell(f);
+    rewind(f);
+    char *text = calloc(1, (size_t)size + 1);
+    cr_assert(text && fread(text, 1, (size_t)size, f) == (size_t)size, "%s", path);
+    fclose(f);
+    return text;
 }
 
 // A new folder; the caller gives it to folder_free.

@@ -5,23 +5,11 @@
  * `---`, what it wrote on standard error and `exit N`. With FUSE_UPDATE set the reports are written
  * anew; read the difference before committing it.
  */
-#include "command.h"
+#include "tests/command.h"
 #include "lang/base/diag.h"
 
 #include <dirent.h>
 #include <stdbool.h>
-
-static char *read_file(const char *path) {
-    FILE *f = fopen(path, "rb");
-    cr_assert_not_null(f, "%s", path);
-    fseek(f, 0, SEEK_END);
-    long size = ftell(f);
-    rewind(f);
-    char *text = calloc(1, (size_t)size + 1);
-    cr_assert(text && fread(text, 1, (size_t)size, f) == (size_t)size, "%s", path);
-    fclose(f);
-    return text;
-}
 
 static char *cut(char *text, const char *mark) {
     char *at = strstr(text, mark);
@@ -51,7 +39,7 @@ static char *report_of(const char *script) {
 
 static int check_file(const char *path) {
     bool update = getenv("FUSE_UPDATE") != NULL;
-    char *all = read_file(path), *rest = cut(all, "=== ");
+    char *all = file_text(path), *rest = cut(all, "=== ");
     FILE *out = update ? fopen(path, "w") : NULL;
     int count = 0;
     for (; rest; count++) {
@@ -81,7 +69,7 @@ static bool has_id(const char *path, const char *id) {
     snprintf(mark, sizeof mark, "[%s]: ", id);
     DIR *dir = opendir(path);
     if (!dir) {
-        char *text = read_file(path);
+        char *text = file_text(path);
         bool found = strstr(text, mark);
         free(text);
         return found;

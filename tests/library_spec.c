@@ -2,27 +2,10 @@
  * there with its signature, every row is a function, every constant of the prelude is named. Every
  * declaration has a doc comment.
  */
-#include <criterion/criterion.h>
+#include "tests/command.h"
 
 #include <dirent.h>
 #include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-static char *read_file(const char *path) {
-    char full[512];
-    snprintf(full, sizeof full, FUSE_SOURCE_DIR "/%s", path);
-    FILE *f = fopen(full, "rb");
-    cr_assert_not_null(f, "%s", full);
-    fseek(f, 0, SEEK_END);
-    long size = ftell(f);
-    rewind(f);
-    char *text = calloc(1, (size_t)size + 1);
-    cr_assert_eq(fread(text, 1, (size_t)size, f), (size_t)size);
-    fclose(f);
-    return text;
-}
 
 /* The part of SPEC.md from the heading of the library to the next one. */
 static char *library_section(char *spec) {
@@ -65,10 +48,10 @@ static bool documented(const char *text, const char *at) {
 
 /* Counts the functions of a module, all of which the section has in the module's table. */
 static int check_module(const char *section, const char *name) {
-    char path[320], heading[320], row[512];
-    snprintf(path, sizeof path, "stdlib/std/%s.fk", name);
+    char path[1024], heading[320], row[512];
+    snprintf(path, sizeof path, FUSE_SOURCE_DIR "/stdlib/std/%s.fk", name);
     snprintf(heading, sizeof heading, "\n| `std.%s`", name);
-    char *text = read_file(path);
+    char *text = file_text(path);
     const char *table = strstr(section, heading);
     cr_assert_not_null(table, "SPEC.md has no table of std.%s", name);
     const char *end = strstr(table + 1, "\n\n");
@@ -92,7 +75,7 @@ static int check_module(const char *section, const char *name) {
 }
 
 Test(library_spec, functions) {
-    char *spec = read_file("lang/SPEC.md");
+    char *spec = file_text(FUSE_SOURCE_DIR "/lang/SPEC.md");
     const char *section = library_section(spec);
     DIR *dir = opendir(FUSE_SOURCE_DIR "/stdlib/std");
     cr_assert_not_null(dir);
