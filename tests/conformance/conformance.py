@@ -118,6 +118,10 @@ class Run:
 
 
 def shapes_for(run, c, where):
+    if run.options.small:
+        some = [s for s in enumerate(c.shapes + c.more) if all(v or v is False for v in s[1].values())]
+        middle = len(some) // 2
+        return sorted(some, key=lambda s: size_of(s[1]))[max(0, middle - 1) : middle + 1]
     at = list(enumerate(c.shapes + (c.more if run.full and where != "eval" else [])))
     if run.full or where == "eval":
         return at
@@ -286,6 +290,7 @@ def main():
     parser.add_argument("--ptx")
     parser.add_argument("--ptxas", default=None)
     parser.add_argument("--full", action="store_true", default=os.environ.get("FUSE_CONFORMANCE") == "full")
+    parser.add_argument("--small", action="store_true", help="two shapes of middle size")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--times", action="store_true")
     parser.add_argument("-v", "--verbose", action="store_true")
