@@ -211,9 +211,9 @@ def launch(c, kernel, shape, layout, results, seed):
             value = results.given[name]
             if is_tensor:
                 of, v = value
-                held[name] = Held(of, v.shape, turn, v, device)
+                held[name] = Held(of, v.shape, turn, v, device, mode != "in")
         elif is_tensor and mode == "out" and results.want.get(name) is not None:
-            held[name] = Held(dtype, results.want[name].shape, turn, device=device)
+            held[name] = Held(dtype, results.want[name].shape, turn, device=device, words=True)
     arguments = {n: h.tensor for n, h in held.items()}
     for name, is_tensor, *rest in kernel.params:
         if name not in arguments and name in results.given:

@@ -4,7 +4,8 @@
     sanitize.py [--tools=memcheck,racecheck,initcheck] [--groups=NAME,...] [--all-shapes] [--jobs=N] [--json=FILE]
 
 Every kernel in all its types, on two shapes of middle size, or on all, in two layouts; one process for each group and
-tool. Under memcheck each allocation ends with the last element of its tensor, so the first byte outside is seen.
+tool. Under memcheck each allocation ends with the last element of its tensor, so the first byte outside is seen (of tensors
+that are written: the first word).
 First two planted faults, a read past an end and a read of what nothing wrote, are to be found: a tool that
 does not look at the process would find nothing anywhere. Needs what conformance.py needs on a GPU. Exit status: 0
 when all is clean.

@@ -75,10 +75,11 @@ LAYOUTS = {
 class Held:
     """A tensor in a buffer of its own: `values` in, `read()` out, `tensor` for fuse_rt.
 
-    On a GPU (`device`) the buffer has a copy there, and `fetch()` brings back what is in it.
+    On a GPU (`device`) the buffer has a copy there, and `fetch()` brings back what is in it. With `words` its size
+    there is a multiple of 4 bytes: what is smaller than a word, and written alone, is written by a CAS of its word.
     """
 
-    def __init__(self, dtype, shape, layout="dense", values=None, device=None):
+    def __init__(self, dtype, shape, layout="dense", values=None, device=None, words=False):
         lead, gap, step, transposed, reverse = LAYOUTS[layout]
         if dtype in PACKED:  # rows of whole bytes
             lead, gap, step, transposed, reverse = 2 * lead, shape[-1] % 2 if shape else 0, 1, False, False
@@ -110,8 +111,9 @@ class Held:
         self.before = self.buffer.copy()
         self.device, self.memory, self.spoilt = device, None, False
         if device is not None and device.is_cuda:
-            self.memory = device.memory(self.buffer.nbytes + 2 * GUARD)
-            self.memory.write(self._around() + self.buffer.tobytes() + self._around())
+            end = bytes([PATTERN]) * (-self.buffer.nbytes % 4 if words else 0) + self._around()
+            self.memory = device.memory(GUARD + self.buffer.nbytes + len(end))
+            self.memory.write(self._around() + self.buffer.tobytes() + end)
         self.tensor = self._describe(first)
 
     @staticmethod
@@ -122,7 +124,7 @@ class Held:
         if self.memory is None:
             return
         data, end = self.memory.read(), GUARD + self.buffer.nbytes
-        self.spoilt = data[:GUARD] != self._around() or data[end:] != self._around()
+        self.spoilt = any(byte != PATTERN for byte in data[:GUARD] + data[end:])
         self.buffer = np.frombuffer(data[GUARD:end], self.buffer.dtype)
         self.memory.close()
 
