@@ -25,7 +25,7 @@ static const char default_target[] = "sm_80";
 
 // --- messages ---
 
-static void result_say(void *user, const char *text, size_t len) {
+void result_say(void *user, const char *text, size_t len) {
     FuseResult *r = user;
     if (r->options.message) {
         r->options.message(r->options.user, text, len);

@@ -29,4 +29,7 @@ struct FuseResult {
     Arena *call; // of the last fuse_eval_run: its message
 };
 
+// To the caller's function, or to fuse_result_messages. `user` is the result.
+void result_say(void *user, const char *text, size_t len);
+
 #endif

@@ -88,13 +88,14 @@ typedef struct FuseCompilerApi {
     const char *(*eval_run)(FuseResult *r, const char *kernel, int nargs, const FuseArg *args,
                             uint64_t seed);
     const char *(*target_at)(int i);
+    bool (*result_note_use)(FuseResult *r, int n, const FuseFunctionUse *uses);
 } FuseCompilerApi;
 
 #define FUSE_COMPILER_API                                                                          \
     {                                                                                              \
         fuse_compile, fuse_result_free, fuse_result_ok, fuse_result_output, fuse_result_messages,  \
             fuse_result_internal, fuse_result_plan, fuse_host_launch, fuse_eval_run,               \
-            fuse_target_at                                                                         \
+            fuse_target_at, fuse_result_note_use                                                   \
     }
 
 // --- devices

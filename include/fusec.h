@@ -73,6 +73,17 @@ FUSEC_API bool fuse_result_internal(const FuseResult *r);
 // the tensor-stage IR (EVAL).
 FUSEC_API const char *fuse_result_plan(const FuseResult *r, size_t *len);
 
+// What assembling made of one function of the PTX, as ptxas or the CUDA driver tells it.
+typedef struct FuseFunctionUse {
+    const char *entry; // the launch's, in the plan
+    int registers;     // of a thread
+    int local_bytes;   // local memory of a thread
+} FuseFunctionUse;
+// PTX: adds the performance notes `spills` to the messages, which go where the others went, and
+// with `explain` what each function takes. False where a note became an error: the result is not ok
+// any more.
+FUSEC_API bool fuse_result_note_use(FuseResult *r, int n, const FuseFunctionUse *uses);
+
 // HOST: runs launch `entry` over programs [0, grid) with `warps` warps and `smem` bytes of shared
 // memory per program. `args[i]` points at entry parameter i (ir/abi.h). Returns NULL, or a message
 // (sim: a race, a deadlock, an out-of-bounds access, with the place in the source) that lives until

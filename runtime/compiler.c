@@ -61,9 +61,10 @@ FuseRtStatus compiler_open(FuseCompilerApi *out) {
         return status;
     // In the order of the struct, whose members are all pointers to functions.
     static const char *const symbols[] = {
-        "fuse_compile",         "fuse_result_free",     "fuse_result_ok",   "fuse_result_output",
-        "fuse_result_messages", "fuse_result_internal", "fuse_result_plan", "fuse_host_launch",
-        "fuse_eval_run",        "fuse_target_at",
+        "fuse_compile",       "fuse_result_free",     "fuse_result_ok",
+        "fuse_result_output", "fuse_result_messages", "fuse_result_internal",
+        "fuse_result_plan",   "fuse_host_launch",     "fuse_eval_run",
+        "fuse_target_at",     "fuse_result_note_use",
     };
     void *found[sizeof symbols / sizeof *symbols];
     static_assert(sizeof found == sizeof *out, "one symbol per function");

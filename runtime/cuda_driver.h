@@ -35,8 +35,12 @@ enum { // CUdevice_attribute
     CUDA_CAPABILITY_MINOR = 76,
     CUDA_SHARED_PER_BLOCK_OPTIN = 97,
 };
-enum { CUDA_MAX_DYNAMIC_SHARED = 8 }; // CUfunction_attribute
-enum {                                // CUtensorMapDataType
+enum {                    // CUfunction_attribute
+    CUDA_LOCAL_BYTES = 3, // of a thread
+    CUDA_REGISTERS = 4,   // of a thread
+    CUDA_MAX_DYNAMIC_SHARED = 8,
+};
+enum { // CUtensorMapDataType
     CUDA_MAP_U8 = 0,
     CUDA_MAP_U16 = 1,
     CUDA_MAP_U32 = 2,

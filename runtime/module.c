@@ -213,6 +213,23 @@ static FuseOptions compile_options(const FuseDevice *d, const FuseRtBuild *b) {
     return o;
 }
 
+static void take_messages(FuseModule *m) {
+    m->messages = arena_strdup(m->arena, m->compiler->result_messages(m->result));
+    collect_diagnostics(m);
+}
+
+static FuseRtStatus not_compiled(FuseModule *m, const char *name, FuseRtStatus status) {
+    const char *text = *m->messages ? m->messages : "it does not compile";
+    return rt_fail(status, "%s%s%s", *m->messages ? "" : name, *m->messages ? "" : ": ", text);
+}
+
+// After loading: the driver's compiler says what spills.
+static FuseRtStatus note_spills(FuseModule *m, const char *name) {
+    bool ok = module_note_spills(m);
+    take_messages(m);
+    return ok ? FUSE_RT_OK : not_compiled(m, name, FUSE_RT_COMPILE);
+}
+
 static FuseRtStatus load_source(FuseModule *m, const char *name, const char *source, size_t len,
                                 const FuseRtBuild *build) {
     FuseDevice *d = m->device;
@@ -225,17 +242,15 @@ static FuseRtStatus load_source(FuseModule *m, const char *name, const char *sou
     if (!r)
         return rt_fail(FUSE_RT_OUT_OF_MEMORY, "%s: out of host memory", name);
     m->result = r;
-    m->messages = arena_strdup(m->arena, c->result_messages(r));
-    collect_diagnostics(m);
-    if (!c->result_ok(r)) {
-        const char *text = *m->messages ? m->messages : "it does not compile";
-        return rt_fail(c->result_internal(r) ? FUSE_RT_INTERNAL : FUSE_RT_COMPILE, "%s%s%s",
-                       *m->messages ? "" : name, *m->messages ? "" : ": ", text);
-    }
+    take_messages(m);
+    if (!c->result_ok(r))
+        return not_compiled(m, name, c->result_internal(r) ? FUSE_RT_INTERNAL : FUSE_RT_COMPILE);
     size_t n = 0;
     if (d->kind == DEVICE_CUDA) {
         const char *ptx = c->result_output(r, &n);
         status = load_ptx(m, name, ptx, n);
+        if (status == FUSE_RT_OK && !options.no_perf_notes)
+            status = note_spills(m, name);
         c->result_free(r);
         m->result = NULL;
         return status;

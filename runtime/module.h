@@ -64,6 +64,11 @@ bool ptx_header_read(Arena *arena, const char *ptx, size_t len, PtxHeader *out, 
 // are none.
 bool cubin_plan_find(const char *data, size_t len, const char **plan, size_t *plan_len);
 
+// --- spills.c ---
+// Tells the compiler what the driver made of the launches of each instance's most special variant;
+// m->result gets notes of those that spill. False: one of them is an error.
+bool module_note_spills(FuseModule *m);
+
 // --- launch.c ---
 void workspace_cache_free(const FuseDevice *device, WorkspaceCache *cache);
 

@@ -259,6 +259,93 @@ Test(explain, notes_of_exchanges) {
           "warp\n");
 }
 
+// What the assembler says of the first variant's function, and what becomes of it.
+typedef struct Spill {
+    const char *source;
+    FuseOptions options;
+    int registers, local_bytes;
+    bool is_error;
+    const char *expect;
+} Spill;
+
+static void check_spill(Spill s) {
+    s.options.emit = FUSE_EMIT_PTX;
+    s.options.target = s.options.target ? s.options.target : "sm_80";
+    FuseResult *r = fuse_compile(&s.options, "k.fk", s.source, strlen(s.source));
+    cr_assert(fuse_result_ok(r), "%s", fuse_result_messages(r));
+    size_t before = strlen(fuse_result_messages(r));
+    // The second one is of the variant for any stride, the third one unknown.
+    const FuseFunctionUse uses[] = {
+        {"k_v0__0", s.registers, s.local_bytes}, {"k_v1__0", 255, 400}, {"k_v2__0", 255, 400}};
+    cr_expect_eq(fuse_result_note_use(r, 3, uses), !s.is_error);
+    cr_expect_eq(fuse_result_ok(r), !s.is_error);
+    cr_expect_eq(fuse_result_errors(r), s.is_error);
+    cr_expect_str_eq(fuse_result_messages(r) + before, s.expect, "%s",
+                     fuse_result_messages(r) + before);
+    fuse_result_free(r);
+}
+
+static const char squares[] = "kernel k(x: f32[M, N]) -> (y: f32[M, N]) {\n"
+                              "    parallel m in tiles(M), n in tiles(N) {\n"
+                              "        y[m, n] = x[m, n] * x[m, n];\n"
+                              "    }\n"
+                              "}\n";
+
+Test(explain, notes_of_spills) {
+#define PLACE                                                                                      \
+    "    2 |     parallel m in tiles(M), n in tiles(N) {\n"                                        \
+    "      |     ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~\n"
+    check_spill((Spill){
+        squares,
+        {0},
+        200,
+        24,
+        false,
+        "k.fk:2:5: perf[spills]: `k_v0__0` spills: 24 bytes of each thread do not fit in its 200 "
+        "registers and go through memory\n" PLACE "note: in `k.v0` for sm_80\n"
+        "hint: smaller tiles or more warps leave a thread less to hold: `schedule { N = 256; warps "
+        "= 8; }`, or a smaller size in `tiles(...)`\n"});
+    check_spill((Spill){squares, {0}, 200, 0, false, ""});
+    check_spill((Spill){squares, {0}, 0, 24, false, ""}); // a report in other words
+    check_spill((Spill){squares, {.no_perf_notes = true}, 200, 24, false, ""});
+    // `print` has an array of its own, and a call has a stack.
+    check_spill((Spill){"kernel k(x: f32[M, N]) -> (y: f32[M, N]) {\n"
+                        "    parallel m in tiles(M), n in tiles(N) {\n"
+                        "        y[m, n] = x[m, n];\n"
+                        "        print(\"{}\", x[m, n]);\n"
+                        "    }\n"
+                        "}\n",
+                        {.debug = true},
+                        200,
+                        24,
+                        false,
+                        ""});
+    check_spill((Spill){"kernel k(x: f32[N]) -> (y: f32[N]) { y = x; }\n",
+                        {.explain = true, .no_perf_notes = true},
+                        200,
+                        24,
+                        false,
+                        "k.fk:1:38: note[schedule]: k.v0: each thread takes 200 registers and 24 "
+                        "bytes of memory\n"
+                        "    1 | kernel k(x: f32[N]) -> (y: f32[N]) { y = x; }\n"
+                        "      |                                      ^~~~~~\n"
+                        "k.fk:1:38: note[schedule]: k.v1: each thread takes 255 registers and 400 "
+                        "bytes of memory\n"
+                        "    1 | kernel k(x: f32[N]) -> (y: f32[N]) { y = x; }\n"
+                        "      |                                      ^~~~~~\n"});
+    static const char *const error[] = {"error=perf", NULL};
+    check_spill((Spill){
+        squares,
+        {.warnings = error},
+        200,
+        24,
+        true,
+        "k.fk:2:5: error[spills]: `k_v0__0` spills: 24 bytes of each thread do not fit in its 200 "
+        "registers and go through memory\n" PLACE "note: in `k.v0` for sm_80\n"
+        "hint: smaller tiles or more warps leave a thread less to hold: `schedule { N = 256; warps "
+        "= 8; }`, or a smaller size in `tiles(...)`\n"});
+}
+
 static void check_refused(const char *define, const char *target, const char *expect) {
     const char *const defines[] = {"T=f32", define, NULL};
     FuseOptions options = {.target = target, .defines = defines, .emit = FUSE_EMIT_TILE};

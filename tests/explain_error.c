@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "include/fusec.h"
+#include "tools/cubin.h"
 
 // Ids that no program alone shows.
 static const char *const without[][2] = {
@@ -74,6 +75,33 @@ static bool gives_only(const char *text, const char *id) {
     return found;
 }
 
+// Spills show when the PTX is assembled. NULL: there is no ptxas.
+static FuseResult *compile_and_assemble(FuseOptions options, const char *text) {
+    options.emit = FUSE_EMIT_PTX;
+    options.stop_after = NULL;
+    FuseResult *r = fuse_compile(&options, "k.fk", text, strlen(text));
+    size_t len;
+    const char *ptx = fuse_result_output(r, &len);
+    Cubin cubin = {0};
+    cr_assert(fuse_result_ok(r), "%s", fuse_result_messages(r));
+    bool ok = cubin_make(ptx, len, options.target, false, &cubin);
+    cr_assert(ok || cubin.no_tools, "%s", cubin.error);
+    cr_expect(!ok || cubin.nfunction == 2);
+    fuse_result_note_use(r, cubin.nfunction, cubin.function);
+    cubin_free(&cubin);
+    if (ok)
+        return r;
+    fprintf(stderr, "no ptxas here: PTX is not assembled\n");
+    fuse_result_free(r);
+    return NULL;
+}
+
+static FuseResult *compile_example(const FuseOptions *options, const char *id, const char *text) {
+    if (strcmp(id, "spills") == 0)
+        return compile_and_assemble(*options, text);
+    return fuse_compile(options, "k.fk", text, strlen(text));
+}
+
 Test(explain_error, examples) {
     FuseOptions options = options_of();
     for (int i = 0; fuse_diagnostic_at(i); i++) {
@@ -85,11 +113,13 @@ Test(explain_error, examples) {
         // Performance notes count where they are what is explained.
         const char *const flags[] = {"no-perf", fuse_is_warning_flag(id) ? id : NULL, NULL};
         options.warnings = flags;
-        FuseResult *r = fuse_compile(&options, "wrong.fk", wrong, strlen(wrong));
+        FuseResult *r = compile_example(&options, id, wrong);
+        if (!r)
+            continue;
         cr_expect(gives_only(fuse_result_messages(r), id), "%s, the wrong one:\n%s", id,
                   fuse_result_messages(r));
         fuse_result_free(r);
-        r = fuse_compile(&options, "right.fk", right, strlen(right));
+        r = compile_example(&options, id, right);
         cr_expect(fuse_result_ok(r) && !*fuse_result_messages(r), "%s, the right one:\n%s", id,
                   fuse_result_messages(r));
         fuse_result_free(r);

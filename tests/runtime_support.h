@@ -46,7 +46,7 @@ typedef struct Fake {
     int nlaunch, ncount; // recorded; all
     FakeFunction function[FAKE_LAUNCHES];
     int nfunction;
-    char image[65536];
+    char image[1 << 18];
     const void *current; // context
     int depth;           // of pushed contexts
     int allocs, frees, fills, modules, retained, residents;
@@ -55,7 +55,8 @@ typedef struct Fake {
     int devices, major, minor;
     const char *fail; // this call fails with `result`
     CudaResult result;
-    int streams; // ids given out
+    int streams;                // ids given out
+    int registers, local_bytes; // of each function
 } Fake;
 
 static Fake fake = {.devices = 2, .major = 9, .minor = 0};
@@ -154,6 +155,10 @@ static inline CudaResult fake_module_function(CudaFunction **function, CudaModul
     char line[96];
     snprintf(line, sizeof line, "// entry %s ", name);
     const char *at = strstr(fake.image, line);
+    if (!at) { // PTX of the compiler: its parameters are not counted
+        snprintf(line, sizeof line, ".entry %s(", name);
+        at = strstr(fake.image, line);
+    }
     if (!at)
         return 500;
     FakeFunction *f = &fake.function[fake.nfunction++];
@@ -166,6 +171,16 @@ static inline CudaResult fake_function_set(CudaFunction *function, int attribute
     cr_assert_eq(attribute, CUDA_MAX_DYNAMIC_SHARED);
     ((FakeFunction *)function)->max_shared = value;
     return fake_result("cuFuncSetAttribute");
+}
+static inline CudaResult fake_function_attribute(int *value, int attribute,
+                                                 CudaFunction *function) {
+    (void)function;
+    if (!fake.current)
+        cr_assert_fail("a question without a context");
+    *value = attribute == CUDA_REGISTERS     ? fake.registers
+             : attribute == CUDA_LOCAL_BYTES ? fake.local_bytes
+                                             : -1;
+    return fake_result("cuFuncGetAttribute");
 }
 static inline CudaResult fake_resident(int *blocks, CudaFunction *function, int block,
                                        size_t shared) {

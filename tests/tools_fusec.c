@@ -414,6 +414,53 @@ Test(tools_fusec, cubin) {
     folder_free(folder);
 }
 
+// What ptxas reports of a function: spills are a note, or an error and no file. Reports of a form
+// that is not known, and frames without spills, are none.
+Test(tools_fusec, cubin_with_spills) {
+    char *folder = folder_new();
+    const char *script = "#!/bin/sh\n[ \"$5\" = -v ] && printf '\\177ELF' >$3 && cat <<END\n"
+                         "ptxas info    : 0 bytes gmem\n"
+                         "ptxas info    : Compiling entry function 'scale_v1__0' for 'sm_80'\n"
+                         "    80 bytes stack frame, 100 bytes spill stores, 100 bytes spill loads\n"
+                         "ptxas info    : Used 255 registers, used 0 barriers\n"
+                         "ptxas info    : Compiling entry function 'scale_v0__0' for 'sm_80'\n"
+                         "ptxas info    : Function properties for scale_v0__0\n"
+                         "    %s\n"
+                         "ptxas info    : Used 128 registers, used 1 barriers, 376 bytes cmem[0]\n"
+                         "END\n";
+    static const struct {
+        const char *line, *flags;
+        int code;
+        const char *expect;
+    } rows[] = {
+        {"16 bytes stack frame, 20 bytes spill stores, 0 bytes spill loads", "", EXIT_OK,
+         "perf[spills]: `scale_v0__0` spills: 16 bytes of each thread do not fit in its 128 "
+         "registers and go through memory\n"},
+        {"16 bytes stack frame, 0 bytes spill stores, 24 bytes spill loads", "-Werror=perf",
+         EXIT_INPUT, "error[spills]: `scale_v0__0` spills: 16 bytes"},
+        {"16 bytes stack frame, 20 bytes spill stores, 0 bytes spill loads", "-Wno-perf", 0, "0\n"},
+        {"16 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads", "-Werror=perf", 0,
+         "0\n"},
+        {"16 bytes of frame, 20 of spills", "-Werror=perf", 0, "0\n"},
+        {"0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads", "--explain", EXIT_OK,
+         "note[schedule]: scale.v0: each thread takes 128 registers\n"},
+    };
+    char path[4096], text[2048], args[256];
+    snprintf(path, sizeof path, "%s:%s", folder, getenv("PATH"));
+    setenv("PATH", path, 1);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        bool silent = strcmp(rows[i].expect, "0\n") == 0;
+        snprintf(text, sizeof text, script, rows[i].line);
+        write_text(folder, "ptxas", text, 0755);
+        snprintf(args, sizeof args,
+                 "--target=sm_80 --kernel=scale --emit=cubin %s k.fk -o k%zu.cubin%s",
+                 rows[i].flags, i, silent ? " | wc -c" : "");
+        check_fusec(folder, args, rows[i].code, rows[i].expect);
+    }
+    cr_expect_eq(folder_count(folder), 2 + 5, "the error alone leaves no file");
+    folder_free(folder);
+}
+
 Test(tools_fusec, cubin_without_ptxas) {
     char *folder = folder_new();
     if (access("/usr/local/cuda/bin/ptxas", X_OK) != 0) {

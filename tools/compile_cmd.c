@@ -71,7 +71,7 @@ static ExitCode write_file(const char *path, const char *text, size_t length) {
     return EXIT_OK;
 }
 
-static ExitCode write_output(const Job *job, const FuseResult *result) {
+static ExitCode write_output(const Job *job, FuseResult *result) {
     size_t length;
     const char *text = fuse_result_output(result, &length);
     if (!job->is_cubin)
@@ -79,7 +79,9 @@ static ExitCode write_output(const Job *job, const FuseResult *result) {
     Cubin cubin;
     ExitCode code;
     if (cubin_make(text, length, job->fuse->target, job->fuse->line_info, &cubin))
-        code = write_file(job->output, cubin.data, cubin.size);
+        code = fuse_result_note_use(result, cubin.nfunction, cubin.function)
+                   ? write_file(job->output, cubin.data, cubin.size)
+                   : EXIT_INPUT;
     else
         code = command_fail(cubin.no_tools ? EXIT_IO : EXIT_INTERNAL, "%s",
                             cubin.error ? cubin.error : "out of memory");

@@ -2,7 +2,7 @@
 // result.
 //
 // Input: PTX text whose first lines, `//! `, are the plan. Output: ptxas' ELF file, those lines,
-// and a last line that says where they begin:
+// and a last line that says where they begin; and what ptxas reports of each function:
 //
 //   <ELF> //! fuse 1 sm_90a 9f3c..  //! tir placed sm_90a  ..  //! at 0000000000012345
 //
@@ -167,6 +167,50 @@ static bool report_failure(const Work *w, const char *program, int status, const
     return false;
 }
 
+// --- what it reports of the functions ---
+
+static bool add_function(Cubin *out, const char *name, size_t len) {
+    FuseFunctionUse *all = realloc(out->function, sizeof *all * (size_t)(out->nfunction + 1));
+    char *copy = all ? strndup(name, len) : NULL;
+    if (all)
+        out->function = all;
+    if (copy)
+        all[out->nfunction++] = (FuseFunctionUse){.entry = copy};
+    return copy != NULL;
+}
+
+// One line of `ptxas -v`; of a line in other words nothing is known.
+static void read_report_line(Cubin *out, const char *line) {
+    static const char begins[] = "Compiling entry function '";
+    const char *name = strstr(line, begins), *used = strstr(line, "Used ");
+    if (name) {
+        name += sizeof begins - 1;
+        add_function(out, name, strcspn(name, "'\n"));
+        return;
+    }
+    FuseFunctionUse *last = out->nfunction ? &out->function[out->nfunction - 1] : NULL;
+    int frame, stores, loads, registers;
+    if (!last)
+        return;
+    if (sscanf(line, " %d bytes stack frame, %d bytes spill stores, %d bytes spill loads", &frame,
+               &stores, &loads) == 3)
+        last->local_bytes = stores || loads ? frame : 0;
+    if (used && sscanf(used, "Used %d registers", &registers) == 1)
+        last->registers = registers;
+}
+
+static void read_report(const Work *w, Cubin *out) {
+    char *log;
+    size_t size;
+    ToolError error;
+    if (!file_read_all(w->log, &log, &size, &error))
+        return;
+    char *rest = log;
+    for (const char *line; (line = strsep(&rest, "\n")) != NULL;)
+        read_report_line(out, line);
+    free(log);
+}
+
 // --- the file ---
 
 static size_t plan_length(const char *ptx, size_t len) {
@@ -202,7 +246,7 @@ bool cubin_make(const char *ptx, size_t len, const char *target, bool line_info,
     bool ok = work_begin(w, out) && write_file(w->ptx, ptx, len, out);
     if (ok) {
         snprintf(arch, sizeof arch, "-arch=%s", target);
-        char *argv[] = {program, arch, "-o", w->cubin, w->ptx, line_info ? "-lineinfo" : NULL,
+        char *argv[] = {program, arch, "-o", w->cubin, w->ptx, "-v", line_info ? "-lineinfo" : NULL,
                         NULL};
         int status = run_program(argv, w->log);
         ok = status == 0 || report_failure(w, program, status, ptx, len, out);
@@ -211,12 +255,17 @@ bool cubin_make(const char *ptx, size_t len, const char *target, bool line_info,
     if (ok && !file_read_all(w->cubin, &out->data, &out->size, &error))
         ok = cubin_fail(out, "%s", error.text);
     ok = ok && add_plan(ptx, len, out);
+    if (ok)
+        read_report(w, out);
     work_end(w);
     free(w);
     return ok;
 }
 
 void cubin_free(Cubin *cubin) {
+    for (int i = 0; i < cubin->nfunction; i++)
+        free((char *)cubin->function[i].entry);
+    free(cubin->function);
     free(cubin->data);
     free(cubin->error);
     *cubin = (Cubin){0};
